@@ -1,0 +1,3 @@
+"""Time and chance: the only modules that read a clock or make an id."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The storage contract and its implementations."""
+
+from __future__ import annotations

@@ -1,0 +1,258 @@
+"""The statements of the PostgreSQL dialect."""
+
+from __future__ import annotations
+
+import functools
+
+from .sql import sql
+
+LOCK_PARENTS = sql(
+    "SELECT sequence FROM {job} WHERE job_id = ANY (%s::uuid[]) ORDER BY sequence FOR KEY SHARE"
+)
+
+LOCK_GATES = sql("""
+    SELECT g.name, (SELECT q.concurrency_limit FROM {queue} q WHERE q.name = g.name)
+      FROM {gate} g WHERE g.name = ANY (%s::text[]) ORDER BY g.name FOR UPDATE
+""")
+"""Gates in code-point order, which is the order of their collation."""
+
+HELD_BACK = sql("""
+    SELECT 1 FROM {job} j JOIN {queue} q ON q.name = j.queue AND NOT q.paused
+     WHERE j.state = {SCHEDULED} AND j.queue = ANY (%s::text[]) AND j.due_time <= %s
+     LIMIT 1 FOR NO KEY UPDATE OF j SKIP LOCKED
+""")
+
+_INSERT_JOBS = """
+WITH input AS (
+  SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bytea[], %s::bigint[],
+                       %s::smallint[], %s::int[], %s::smallint[], %s::text[], %s::text[])
+    WITH ORDINALITY AS i(job_id, wire_name, queue, payload, due_time,
+                         state, latch, mode, cause, trace_context, ord)
+), inserted AS (
+  INSERT INTO {job} (job_id, wire_name, queue, state, attempt, claim_number, ordinal, due_time,
+                     enqueued_at, terminal_at, terminal_cause, mode, latch, trace_context)
+  SELECT job_id, wire_name, queue, state, 0, 0, 1, due_time, %s::bigint,
+         CASE WHEN state >= {FIRST_TERMINAL} THEN %s::bigint END, cause, mode, latch, trace_context
+    FROM input ORDER BY ord
+  ON CONFLICT (job_id) DO NOTHING
+  RETURNING sequence, job_id, state
+), contents AS (
+  INSERT INTO {content} (job_id, payload)
+  SELECT n.sequence, i.payload FROM inserted n JOIN input i ON i.job_id = n.job_id
+)"""
+
+_INSERT_LOG = """, logged AS (
+  INSERT INTO {transition} (job_id, ordinal, at, state, attempt, claim_number)
+  SELECT sequence, 1, %s::bigint, state, 0, 0 FROM inserted ORDER BY sequence
+)"""
+
+_INSERT_TAGS = """, tagged AS (
+  INSERT INTO {tag} (job_id, key, value)
+  SELECT n.sequence, t.key, t.value
+    FROM unnest(%s::uuid[], %s::text[], %s::text[]) WITH ORDINALITY AS t(job_id, key, value, ord)
+    JOIN inserted n ON n.job_id = t.job_id
+   ORDER BY t.ord
+)"""
+
+
+@functools.cache
+def insert_jobs(*, logged: bool, tagged: bool) -> str:
+    """Give the statement that stores jobs with all that hangs on them."""
+    parts = [_INSERT_JOBS, _INSERT_LOG * logged, _INSERT_TAGS * tagged]
+    return sql("".join(parts) + "\nSELECT sequence, job_id FROM inserted")
+
+
+_CHOOSE = """pick{place} AS MATERIALIZED (
+  SELECT sequence FROM {{job}}
+   WHERE state = {{SCHEDULED}} AND queue = %(queue{of})s AND due_time <= %(now)s
+     AND {guard}
+   ORDER BY due_time, sequence
+   LIMIT {count}
+     FOR NO KEY UPDATE SKIP LOCKED
+)"""
+
+_NOT_PAUSED = "NOT EXISTS (SELECT 1 FROM settings WHERE name = %(queue{of})s AND paused)"
+
+_ROOM = """, (SELECT greatest(0, q.concurrency_limit - (
+      SELECT count(*) FROM {{job}} j WHERE j.state = {{LEASED}} AND j.queue = q.name){taken})
+     FROM settings q WHERE q.name = %(queue{of})s AND q.concurrency_limit IS NOT NULL)"""
+
+_LEASE = """, leased AS (
+  UPDATE {job}
+     SET state = {LEASED}, attempt = attempt + 1, claim_number = claim_number + 1,
+         ordinal = ordinal + 1, lease_owner = %(worker)s, lease_expires_at = %(expires)s
+   WHERE sequence = ANY (ARRAY (SELECT sequence FROM picked))
+  RETURNING sequence, job_id, wire_name, queue, attempt, claim_number, ordinal, due_time,
+            schedule_id, tick, trace_context
+)"""
+
+_LEASE_LOG = """, logged AS (
+  INSERT INTO {transition} (job_id, ordinal, at, state, attempt, claim_number, worker_id)
+  SELECT sequence, ordinal, %(now)s, {LEASED}, attempt, claim_number, %(worker)s FROM leased
+)"""
+
+_CLAIM_ANSWER = """
+SELECT {limited},
+       CASE WHEN NOT EXISTS (SELECT 1 FROM leased) THEN (
+         SELECT min(later.due_time)
+           FROM unnest(%(queues)s::text[]) AS asked(name),
+                LATERAL (SELECT due_time FROM {{job}}
+                          WHERE state = {{SCHEDULED}} AND queue = asked.name
+                            AND due_time > %(now)s
+                          ORDER BY due_time LIMIT 1) AS later
+          WHERE NOT EXISTS (SELECT 1 FROM settings s WHERE s.name = asked.name AND s.paused)
+       ) END,
+       l.sequence, l.job_id, l.wire_name, l.queue, l.attempt, l.claim_number, l.due_time,
+       c.payload,
+       (SELECT json_agg(json_build_array(t.key, t.value) ORDER BY t.id)::text
+          FROM {{tag}} t WHERE t.job_id = l.sequence),
+       l.schedule_id, l.tick, l.trace_context
+  FROM (SELECT 1) AS always
+  LEFT JOIN (leased l JOIN {{content}} c ON c.job_id = l.sequence) ON true"""
+
+
+@functools.cache
+def claim(queue_count: int, *, second_pass: bool, gated: bool, logged: bool) -> str:
+    """Give the statement that claims from so many queues.
+
+    Ungated, it claims nothing and says so (first column) if any queue has a limit.
+    Gated, it is run under the gates of the limited queues, and counts what they hold.
+    """
+    picks: list[str] = []
+    names: list[str] = []
+    passes = [(of, False) for of in range(queue_count)]
+    passes += [(of, True) for of in range(queue_count)] * second_pass
+    for place, (of, is_second) in enumerate(passes):
+        taken = " - ".join(["%(room)s", *(f"(SELECT count(*) FROM {name})" for name in names)])
+        guard, most = _NOT_PAUSED.format(of=of), f"%(most{of})s::bigint, "
+        extra = ""
+        if is_second:
+            guard += f" AND sequence <> ALL (ARRAY (SELECT sequence FROM pick{of}))"
+            most, extra = "", f" - (SELECT count(*) FROM pick{of})"
+        if gated:
+            room = _ROOM.format(of=of, taken=extra)
+        else:
+            guard, room = f"(SELECT NOT limited FROM limits) AND {guard}", ""
+        count = f"greatest(0, least({most}{taken}{room}))"
+        picks.append(_CHOOSE.format(place=place, of=of, guard=guard, count=count))
+        names.append(f"pick{place}")
+    union = " UNION ALL ".join(f"SELECT sequence FROM {name}" for name in names)
+    text = ",\n".join(
+        [
+            "WITH settings AS MATERIALIZED (SELECT name, paused, concurrency_limit FROM {queue}"
+            " WHERE name = ANY (%(queues)s::text[]))",
+            "limits AS MATERIALIZED (SELECT EXISTS (SELECT 1 FROM settings"
+            " WHERE concurrency_limit IS NOT NULL) AS limited)",
+            *picks,
+            f"picked AS ({union})",
+        ]
+    )
+    answer = _CLAIM_ANSWER.format(limited="false" if gated else "(SELECT limited FROM limits)")
+    return sql(text + _LEASE + _LEASE_LOG * logged + answer)
+
+
+_LEASES = """asked AS (
+  SELECT * FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::int[]{more_types})
+    WITH ORDINALITY AS a(job_id, worker_id, attempt, claim_number{more_names}, ord)
+), locked AS MATERIALIZED (
+  SELECT sequence, job_id, lease_owner, attempt, claim_number, ordinal, due_time, cancel_cause
+    FROM {{job}} WHERE job_id = ANY (%s::uuid[]) AND state = {{LEASED}}
+     FOR NO KEY UPDATE SKIP LOCKED
+)"""
+
+_FENCE = """{row}.job_id = a.job_id AND {row}.lease_owner = a.worker_id
+       AND {row}.attempt = a.attempt AND {row}.claim_number = a.claim_number"""
+
+_BUSY = f"""NOT EXISTS (SELECT 1 FROM locked k WHERE k.job_id = a.job_id)
+       AND EXISTS (SELECT 1 FROM {{job}} s
+                    WHERE s.state = {{LEASED}} AND {_FENCE.format(row="s")})"""
+"""Alive for all that can be seen, but locked by someone else."""
+
+RENEW = sql(
+    "WITH "
+    + _LEASES.format(more_types="", more_names="")
+    + f""", renewed AS (
+  UPDATE {{job}} j SET lease_expires_at = %s
+    FROM locked k JOIN asked a ON {_FENCE.format(row="k")}
+   WHERE j.sequence = k.sequence
+  RETURNING a.ord, k.cancel_cause IS NOT NULL AS cancelling
+)
+SELECT a.ord, CASE WHEN r.cancelling THEN 3 WHEN r.ord IS NOT NULL THEN 2
+                   WHEN {_BUSY} THEN 1 ELSE 0 END
+  FROM asked a LEFT JOIN renewed r ON r.ord = a.ord"""
+)
+"""Answers: 0 lost, 1 busy, 2 renewed, 3 renewed and cancellation requested."""
+
+_SETTLE = (
+    "WITH "
+    + _LEASES.format(
+        more_types=", %s::smallint[], %s::bigint[], %s::text[], %s::text[], %s::int[], %s::bool[]",
+        more_names=", state, due_time, cause, detail, gives_back, yields",
+    )
+    + f""", live AS MATERIALIZED (
+  SELECT a.ord, a.detail, a.due_time, k.sequence, k.ordinal, k.cancel_cause, a.gives_back,
+         a.cause, a.yields AND k.cancel_cause IS NOT NULL AS cancelled,
+         CASE WHEN a.yields AND k.cancel_cause IS NOT NULL THEN {{CANCELLED}} ELSE a.state END
+           AS state,
+         EXISTS (SELECT 1 FROM {{dependency}} d WHERE d.parent_id = k.sequence AND d.open)
+           AS gates
+    FROM locked k JOIN asked a ON {_FENCE.format(row="k")}
+), settled AS (
+  UPDATE {{job}} j
+     SET state = l.state,
+         due_time = CASE WHEN l.cancelled OR l.due_time IS NULL THEN j.due_time
+                         ELSE l.due_time END,
+         attempt = CASE WHEN l.cancelled THEN j.attempt ELSE j.attempt - l.gives_back END,
+         ordinal = j.ordinal + 1,
+         terminal_at = CASE WHEN l.state >= {{FIRST_TERMINAL}} THEN %s::bigint END,
+         terminal_cause = CASE WHEN l.cancelled THEN l.cancel_cause ELSE l.cause END,
+         lease_owner = NULL, lease_expires_at = NULL, cancel_cause = NULL
+    FROM live l
+   WHERE j.sequence = l.sequence AND {{ends}}
+  RETURNING l.ord, j.sequence, j.state, j.attempt, j.claim_number, j.ordinal, l.detail
+)"""
+)
+
+_SETTLE_LOG = """, logged AS (
+  INSERT INTO {job_log} (job_id, ordinal, at, state, attempt, claim_number, failure_detail)
+  SELECT sequence, ordinal, %s::bigint, state, attempt, claim_number, detail
+    FROM settled ORDER BY ord
+)"""
+
+_SETTLE_OUTPUT = """, outputs AS (
+  UPDATE {content} c SET output = o.output
+    FROM unnest(%s::bigint[], %s::bytea[]) AS o(ord, output) JOIN settled s ON s.ord = o.ord
+   WHERE c.job_id = s.sequence
+)"""
+
+_SETTLE_TAGS = """, tagged AS (
+  INSERT INTO {tag} (job_id, key, value)
+  SELECT s.sequence, t.key, t.value
+    FROM unnest(%s::bigint[], %s::text[], %s::text[]) WITH ORDINALITY AS t(ord, key, value, place)
+    JOIN settled s ON s.ord = t.ord
+   ORDER BY t.place
+  ON CONFLICT DO NOTHING
+)"""
+
+_SETTLE_ANSWER = f"""
+SELECT a.ord, CASE WHEN s.ord IS NOT NULL THEN 3 WHEN l.ord IS NOT NULL THEN 2
+                   WHEN {_BUSY} THEN 1 ELSE 0 END, s.state
+  FROM asked a LEFT JOIN settled s ON s.ord = a.ord LEFT JOIN live l ON l.ord = a.ord"""
+
+
+@functools.cache
+def settle(*, logged: bool, tagged: bool, with_output: bool, ends_too: bool) -> str:
+    """Give the statement that records outcomes.
+
+    Answers: 0 stale, 1 busy, 2 not written because it ends a job that gates others, 3
+    applied, with the state. ``ends_too`` writes those as well.
+    """
+    ends = "true" if ends_too else "NOT (l.gates AND l.state >= {FIRST_TERMINAL})"
+    text = (
+        _SETTLE.replace("{ends}", ends)
+        + _SETTLE_LOG.replace("{job_log}", "{transition}") * logged
+        + _SETTLE_OUTPUT * with_output
+        + _SETTLE_TAGS * tagged
+        + _SETTLE_ANSWER
+    )
+    return sql(text)

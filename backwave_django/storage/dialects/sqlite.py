@@ -1,0 +1,276 @@
+"""SQLite: one writer at a time, so few statements and short transactions.
+
+Every write transaction starts with ``BEGIN IMMEDIATE``: it waits for its turn at its
+start, where waiting is harmless, and never fails halfway for want of the lock. An
+exchange is one such transaction: its report and its claim pay for one commit.
+
+Source, for what the statements rely on:
+
+* transactions and the busy time-out: https://www.sqlite.org/lang_transaction.html
+* ``UPDATE … FROM``: https://www.sqlite.org/lang_update.html#update_from
+* ``RETURNING``, whose order is arbitrary: https://www.sqlite.org/lang_returning.html
+* result codes: https://www.sqlite.org/rescode.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from ...core.commands import ClaimRequest
+from ...core.events import Claimed, Renewal, Reported, Verdict
+from ...core.instants import from_micros, to_micros
+from ...core.outcomes import ClaimedJob, Lease
+from ...core.states import JobState
+from ..capabilities import Capabilities
+from ..orm.rows import (
+    LogEntry,
+    NewRow,
+    Settling,
+    TransitionLog,
+    queue_order,
+    stored_tag,
+    tag_from_row,
+)
+from . import sqlite_sql as statements
+from .base import Dialect
+
+_TRANSIENT_CODES = {
+    5,  # SQLITE_BUSY
+    6,  # SQLITE_LOCKED
+    7,  # SQLITE_NOMEM
+    10,  # SQLITE_IOERR
+    13,  # SQLITE_FULL: room may be made
+    14,  # SQLITE_CANTOPEN
+    15,  # SQLITE_PROTOCOL
+}
+
+
+class SQLiteDialect(Dialect):
+    """SQLite 3.35 and later, as a file."""
+
+    joins_exchange = True
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        self._quiet = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """One writer at a time: an open write transaction makes every other write wait."""
+        return Capabilities(
+            durable=True, transactional_enqueue=True, skips_locked_rows=False, cluster_clock=False
+        )
+
+    def is_transient(self, error: Exception) -> bool:
+        """Tell by the primary result code."""
+        code = getattr(error.__cause__, "sqlite_errorcode", None)
+        return code is not None and code & 0xFF in _TRANSIENT_CODES
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """Open a transaction with the write lock in hand, or a savepoint."""
+        connection: Any = self.connection
+        if connection.in_atomic_block:
+            with super().atomic():
+                yield
+            return
+        mode = connection.transaction_mode
+        connection.transaction_mode = "IMMEDIATE"
+        try:
+            with super().atomic():
+                yield
+        finally:
+            connection.transaction_mode = mode
+
+    def _rows(self, text: str, parameters: Any) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(text, parameters)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    # -- enqueue ------------------------------------------------------------------
+
+    def insert_jobs(self, rows: Sequence[NewRow], now: datetime) -> dict[UUID, int]:
+        """Insert jobs in a statement per table; see ``Dialect.insert_jobs``."""
+        if not rows:
+            return {}
+        with self.writing(now) as log:
+            found = self._rows(
+                statements.insert_jobs(len(rows)),
+                [value for row in rows for value in _job_values(row, to_micros(now))],
+            )
+            inserted = {UUID(hex=job_id): sequence for sequence, job_id in found}
+            done = [row for row in rows if row.job.job_id in inserted]
+            if done:
+                self._insert_hanging(done, inserted)
+            log.extend(LogEntry(inserted[row.job.job_id], 1, row.state, 0, 0) for row in done)
+        return inserted
+
+    def _insert_hanging(self, rows: list[NewRow], inserted: dict[UUID, int]) -> None:
+        contents = [(inserted[row.job.job_id], row.job.payload) for row in rows]
+        self._insert(statements.CONTENT, contents)
+        self._insert_tags((inserted[row.job.job_id], tag) for row in rows for tag in row.job.tags)
+
+    def _insert_tags(self, tags: Any) -> None:
+        self._insert(statements.TAG, [(sequence, *stored_tag(tag)) for sequence, tag in tags])
+
+    def _insert(self, target: tuple[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
+        step = statements.PARAMETERS_MAX // max(1, len(rows[0]) if rows else 1)
+        for start in range(0, len(rows), step):
+            chunk = rows[start : start + step]
+            text = statements.insert(target, len(chunk), len(chunk[0]))
+            with self.connection.cursor() as cursor:
+                cursor.execute(text, [value for row in chunk for value in row])
+
+    def write_log(self, log: TransitionLog) -> None:
+        """Write the entries of a log in one statement."""
+        at = to_micros(log.now)
+        self._insert(
+            statements.TRANSITION,
+            [
+                (e.sequence, e.ordinal, at, e.state.value, e.attempt, e.claim_number,
+                 e.worker_id, e.detail)
+                for e in log.take()
+            ],
+        )  # fmt: skip
+
+    # -- claim --------------------------------------------------------------------
+
+    def claim(self, worker_id: str, request: ClaimRequest, now: datetime) -> Claimed:
+        """Lease due jobs; an idle claim only reads, and leaves the write lock alone."""
+        if self._quiet:
+            next_due = self._earliest_due(request, now)
+            if next_due is None or next_due > now:
+                return Claimed((), next_due)
+        with self.writing(now) as log:
+            return self.claim_in(log, worker_id, request)
+
+    def claim_in(self, log: TransitionLog, worker_id: str, request: ClaimRequest) -> Claimed:
+        """Lease due jobs inside an open transaction."""
+        queues = [share.queue for share in request.shares]
+        second = any(share.most < request.max_jobs for share in request.shares)
+        parameters: dict[str, Any] = {
+            "now": to_micros(log.now),
+            "room": request.max_jobs,
+            "worker": worker_id,
+            "expires": to_micros(log.now + request.lease_duration),
+        }
+        for place, share in enumerate(request.shares):
+            parameters[f"queue{place}"] = share.queue
+            parameters[f"most{place}"] = min(share.most, request.max_jobs)
+        rows = self._rows(statements.claim(len(queues), second_pass=second), parameters)
+        self._quiet = not rows
+        if not rows:
+            return Claimed((), self._earliest_due(request, log.now))
+        order = queue_order(queues)
+        rows.sort(key=lambda row: (order[row[3]], row[7], row[0]))
+        for sequence, _, _, _, attempt, claim_number, ordinal, *_rest in rows:
+            entry = (ordinal, JobState.LEASED, attempt, claim_number, worker_id)
+            log.add(LogEntry(sequence, *entry))
+        return Claimed([_claimed_job(row, worker_id) for row in rows])
+
+    def _earliest_due(self, request: ClaimRequest, now: datetime) -> datetime | None:
+        queues = [share.queue for share in request.shares]
+        earliest = self._rows(statements.next_due(len(queues)), queues)[0][0]
+        return None if earliest is None else max(now, from_micros(earliest))
+
+    # -- heartbeat ----------------------------------------------------------------
+
+    def renew(
+        self, leases: Sequence[Lease], duration: timedelta, now: datetime
+    ) -> Sequence[Renewal]:
+        """Renew leases in one statement."""
+        asked = json.dumps([_lease_values(lease) for lease in leases])
+        rows = self._rows(statements.RENEW, [to_micros(now + duration), asked])
+        causes = {(UUID(hex=job_id), claim): cause for job_id, claim, cause in rows}
+        renewals = []
+        for lease in leases:
+            key = (lease.job_id, lease.claim_number)
+            if key not in causes:
+                renewals.append(Renewal.LOST)
+            else:
+                cancelling = causes[key] is not None
+                renewals.append(Renewal.CANCEL_REQUESTED if cancelling else Renewal.RENEWED)
+        return renewals
+
+    # -- outcomes -----------------------------------------------------------------
+
+    def settle_in(
+        self, log: TransitionLog, batch: Sequence[Settling], *, ends_too: bool = False
+    ) -> list[Reported | None]:
+        """Write outcomes with a statement for the jobs, and one each for tags and outputs."""
+        if not batch:
+            return []
+        values = json.dumps([_settling_values(item) for item in batch])
+        rows = self._rows(statements.settle(ends_too=ends_too), [to_micros(log.now), values])
+        applied = {UUID(hex=row[1]): row for row in rows}
+        pending = set() if ends_too or len(applied) == len(batch) else self._alive(batch)
+        answers: list[Reported | None] = []
+        for item in batch:
+            row = applied.get(item.lease.job_id)
+            if row is not None and row[4] == item.lease.claim_number:
+                sequence, _, state, attempt, claim_number, ordinal = row
+                entry = (ordinal, JobState(state), attempt, claim_number)
+                log.add(LogEntry(sequence, *entry, detail=item.settlement.detail))
+                answers.append(Reported(Verdict.APPLIED, JobState(state)))
+            else:
+                answers.append(None if item.lease in pending else Reported(Verdict.STALE))
+        written = [
+            (applied[item.lease.job_id][0], item)
+            for item, answer in zip(batch, answers, strict=True)
+            if answer is not None and answer.state is not None
+        ]
+        self._insert_tags((sequence, tag) for sequence, item in written for tag in item.tags)
+        outputs = [(s, i.settlement.output) for s, i in written if i.settlement.output is not None]
+        self._insert(statements.OUTPUT, [(s, b"", output) for s, output in outputs])
+        return answers
+
+    def _alive(self, batch: Sequence[Settling]) -> set[Lease]:
+        """Give the leases of a batch that are alive, though their outcome was not written."""
+        rows = self._rows(statements.alive(len(batch)), [item.lease.job_id.hex for item in batch])
+        return {Lease(UUID(hex=job_id), *rest) for job_id, *rest in rows}
+
+
+def _job_values(row: NewRow, now: int) -> tuple[Any, ...]:
+    job = row.job
+    return (
+        job.job_id.hex, job.wire_name, job.queue, row.state.value, to_micros(job.due_time), now,
+        now if row.state.is_terminal else None, row.cause, job.mode.value, row.latch,
+        job.trace_context,
+    )  # fmt: skip
+
+
+def _lease_values(lease: Lease) -> list[Any]:
+    return [lease.job_id.hex, lease.worker_id, lease.attempt, lease.claim_number]
+
+
+def _settling_values(item: Settling) -> list[Any]:
+    settlement = item.settlement
+    return [
+        *_lease_values(item.lease),
+        settlement.state.value,
+        None if settlement.due_time is None else to_micros(settlement.due_time),
+        settlement.cause,
+        int(settlement.gives_attempt_back),
+        int(settlement.yields_to_cancel),
+    ]
+
+
+def _claimed_job(row: tuple[Any, ...], worker_id: str) -> ClaimedJob:
+    _, job_id, wire_name, queue, attempt, claim_number, _, _, *rest = row
+    schedule_id, tick, trace_context, payload, tags = rest
+    return ClaimedJob(
+        Lease(UUID(hex=job_id), worker_id, attempt, claim_number),
+        wire_name,
+        queue,
+        bytes(payload),
+        tuple(map(tag_from_row, json.loads(tags))) if tags else (),
+        schedule_id,
+        None if tick is None else from_micros(tick),
+        trace_context,
+    )

@@ -1,0 +1,3 @@
+"""The storage contract over Django models."""
+
+from __future__ import annotations

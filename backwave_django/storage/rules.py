@@ -1,0 +1,63 @@
+"""Checks of the contract that need no database, shared by every store."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from ..core.limits import Limits
+from ..core.text import ACTOR_MAX, QUEUE_NAME_MAX, WORKER_ID_MAX, check_name
+from .errors import StoreMisused
+from .values import EnqueueResult, EnqueueStatus, NewJob
+
+
+def check_instant(now: datetime, what: str = "now") -> None:
+    """Refuse anything but an aware UTC instant (0.1).
+
+    Raises:
+        StoreMisused: naive, or in another zone than UTC.
+    """
+    if now.utcoffset() != timedelta(0):
+        raise StoreMisused(f"{what} must be an aware UTC datetime, not {now!r}", value=now)
+
+
+def check_queue(queue: str) -> str:
+    """Refuse what cannot be the name of a queue (0.6)."""
+    return check_name("queue", queue, QUEUE_NAME_MAX)
+
+
+def check_worker(worker_id: str) -> str:
+    """Refuse what cannot be the id of a worker (0.6)."""
+    return check_name("worker id", worker_id, WORKER_ID_MAX)
+
+
+def check_actor(actor: str | None) -> str | None:
+    """Refuse what cannot name an actor; ``None`` stands for nobody in particular (0.6)."""
+    return None if actor is None else check_name("actor", actor, ACTOR_MAX)
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuse a concurrency limit that is not ``None`` or a whole number from 1 up (5.4)."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise StoreMisused(
+            f"a concurrency limit is a whole number of at least 1, or None, not {limit!r}",
+            value=limit,
+        )
+
+
+def refusal_of(job: NewJob, limits: Limits) -> EnqueueResult | None:
+    """Make the pure checks of an enqueue, in their fixed order (2.1); ``None``: passed.
+
+    Raises:
+        InvalidOption: a name that no store can hold (0.6).
+        StoreMisused: a due time that is not aware UTC.
+    """
+    check_instant(job.due_time, "due_time")
+    check_name("wire name", job.wire_name, None)
+    check_queue(job.queue)
+    if len(job.payload) > limits.max_payload_bytes:
+        return EnqueueResult(EnqueueStatus.PAYLOAD_TOO_LARGE)
+    if len(job.wire_name) > limits.max_wire_name_length:
+        return EnqueueResult(EnqueueStatus.WIRE_NAME_TOO_LONG)
+    if len(set(job.parents)) > limits.max_parents_per_job:
+        return EnqueueResult(EnqueueStatus.TOO_MANY_PARENTS)
+    return None

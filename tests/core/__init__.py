@@ -1,0 +1,1 @@
+"""Tests of the pure Core, a file for each of its modules."""

@@ -1,0 +1,3 @@
+"""The rules of the house, as tests."""
+
+from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Properties of the Core, searched for counterexamples by hypothesis."""

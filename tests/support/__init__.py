@@ -1,0 +1,3 @@
+"""What several tests need: child processes, waiting."""
+
+from __future__ import annotations

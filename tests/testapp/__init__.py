@@ -1,0 +1,3 @@
+"""An application as users write them: a model and some jobs."""
+
+from __future__ import annotations
