@@ -26,7 +26,7 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[Ch
         return [
             Error(
                 str(error),
-                hint="See docs/reference/settings.md for every key, its type and its default.",
+                hint="The settings reference lists every key with its type and default.",
                 id="backwave_django.E001",
             )
         ]
@@ -157,10 +157,11 @@ def _check_sqlite(current: Configuration) -> list[CheckMessage]:
                 id="backwave_django.W004",
             )
         )
-    if options.get("timeout", 5) < 5:
+    timeout = options.get("timeout", 5)
+    if isinstance(timeout, int | float) and timeout < 5:
         wanted.append(
             Warning(
-                f"SQLite alias {current.database!r} waits {options['timeout']} seconds for a "
+                f"SQLite alias {current.database!r} waits {timeout} seconds for a "
                 "lock; a worker and a web process need more patience with each other",
                 hint="Set 'OPTIONS': {'timeout': 20}.",
                 id="backwave_django.W005",
@@ -177,18 +178,14 @@ def _check_pool(current: Configuration) -> list[CheckMessage]:
     options = pool if isinstance(pool, dict) else {}
     # Source: https://www.psycopg.org/psycopg3/docs/api/pool.html, max_size and min_size.
     size = options.get("max_size") or options.get("min_size", 4)
-    starved = [
-        group
-        for group in current.worker_groups.values()
-        if size < group.pumps * (1 + group.pool_size)
-    ]
+    wanted = sum(group.pumps * (1 + group.pool_size) for group in current.worker_groups.values())
+    if size >= wanted:
+        return []
     return [
         Warning(
             f"the connection pool of alias {current.database!r} holds {size} connections, fewer "
-            f"than the {group.pumps * (1 + group.pool_size)} that worker group {group.name!r} "
-            "can use at once",
-            hint="Raise OPTIONS['pool']['max_size'], or lower the group's pool_size.",
+            f"than the {wanted} that a worker of all groups can use at once",
+            hint="Raise OPTIONS['pool']['max_size'], or lower pool_size of the groups.",
             id="backwave_django.W006",
         )
-        for group in starved
     ]

@@ -15,13 +15,12 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from .conf import table_prefix
+from .core.limits import WIRE_NAME_LENGTH_MAX
 from .core.states import JobState
 from .core.text import QUEUE_NAME_MAX, TAG_KEY_MAX, TAG_VALUE_MAX, WORKER_ID_MAX
 from .fields import InstantField, NameField
 
 PREFIX = table_prefix()
-WIRE_NAME_COLUMN_MAX = 512
-"""Room for wire names where the limit is raised; the limit itself is a setting."""
 
 STATE_CHOICES = [(state.value, pgettext_lazy("job state", state.label)) for state in JobState]
 
@@ -31,7 +30,7 @@ class Job(models.Model):
 
     sequence = models.BigAutoField(primary_key=True)
     job_id = models.UUIDField(_("job id"), unique=True, editable=False)
-    wire_name = NameField(_("wire name"), max_length=WIRE_NAME_COLUMN_MAX)
+    wire_name = NameField(_("wire name"), max_length=WIRE_NAME_LENGTH_MAX)
     queue = NameField(_("queue"), max_length=QUEUE_NAME_MAX)
     state = models.PositiveSmallIntegerField(_("state"), choices=STATE_CHOICES)
     attempt = models.PositiveIntegerField(_("attempt"), default=0)

@@ -139,7 +139,6 @@ class Dispatcher:
             found = taken.get(queue, 0)
             if found < asked or (found == 0 and sum(taken.values()) < max_jobs):
                 self._idle.add(queue)
-                self._credit[queue] = 0
             elif found:
                 self._idle.discard(queue)
             room -= min(asked, found)

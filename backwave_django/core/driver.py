@@ -75,6 +75,9 @@ class NodeDriver:
             group's. It must be a pure look-up.
         output_bytes_max: the store's limit, for the failure text of a larger output.
         now: the instant of the start.
+        sweeps_at_once: whether the first sweep comes at the start, and not one heartbeat
+            interval later. A pump cannot know what was before its start: where that was
+            an outage, others have yet to renew what they hold.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class NodeDriver:
         policy_for: Callable[[str], RetryPolicy],
         output_bytes_max: int,
         now: datetime,
+        sweeps_at_once: bool = False,
     ) -> None:
         self.options = options
         self._dispatcher = Dispatcher(options.policy)
@@ -93,7 +97,7 @@ class NodeDriver:
         self._now = now
         self._heartbeat_at = now + options.heartbeat
         self._sweeps: list[SweepKind] = []
-        self._sweep_at = now
+        self._sweep_at = now if sweeps_at_once else now + options.heartbeat
         self._sweep_was_full = False
         self._retry_at: datetime | None = None
         self._retry_wait_max = min(RETRY_WAIT_MAX, options.heartbeat / 2)
@@ -159,6 +163,9 @@ class NodeDriver:
     def step(self, event: Event) -> list[Command]:
         """Take one event; give the commands that follow from it, in order."""
         require(event.now >= self._now, "time went back", before=self._now, now=event.now)
+        if event.now - self._now > self.options.lease:
+            # The host slept, or this thread did not get to run: so did others, perhaps.
+            self._sweep_at = max(self._sweep_at, event.now + self.options.heartbeat)
         self._now = event.now
         commands = self._handlers[type(event)](event)
         if self._in_flight is None and not self._finished:
@@ -238,7 +245,10 @@ class NodeDriver:
         )
         commands = self._settle(exchange, event.reports)
         if exchange.claim is not None and event.claimed is not None:
-            commands += self._take_on(exchange.claim, event.claimed)
+            # What was not settled kept its slot, so the claim had that much less room.
+            kept = len(exchange.outcomes) - len(commands)
+            request = exchange.claim._replace(max_jobs=exchange.claim.max_jobs - kept)
+            commands += self._take_on(request, event.claimed)
         return commands
 
     def _settle(self, exchange: Exchange, reports: Sequence[Reported]) -> list[Command]:
@@ -251,7 +261,7 @@ class NodeDriver:
 
     def _take_on(self, request: ClaimRequest, claimed: Claimed) -> list[Command]:
         jobs = tuple(claimed.jobs)
-        require(len(jobs) <= request.max_jobs, "a claim gives no more than was asked for")
+        require(len(jobs) <= max(0, request.max_jobs), "a claim gives no more than was asked for")
         taken = Counter(job.queue for job in jobs)
         self._dispatcher.charge(taken, request.shares, request.max_jobs)
         self._polling.claimed(
@@ -292,7 +302,7 @@ class NodeDriver:
         if not self._sweeps:
             self._sweep_at = event.now + self.options.maintenance
         if event.changed:
-            self._polling.hint(event.now)
+            self._polling.stir(event.now)
         return []
 
     def _on_store_failed(self, event: StoreFailed) -> list[Command]:

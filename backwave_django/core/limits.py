@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 
 from .errors import InvalidOption
 
+WIRE_NAME_LENGTH_MAX = 512
+"""The width of the column, in code points; the limit itself is lower by default."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -40,6 +43,12 @@ class Limits:
                     name=field.name,
                     value=value,
                 )
+        if self.max_wire_name_length > WIRE_NAME_LENGTH_MAX:
+            raise InvalidOption(
+                f"limit MaxWireNameLength must be at most {WIRE_NAME_LENGTH_MAX}, the width of its "
+                f"column, not {self.max_wire_name_length}",
+                name="max_wire_name_length",
+            )
 
 
 def _published(name: str) -> str:

@@ -31,6 +31,11 @@ class Polling:
         self.next_at = min(self.next_at, now)
         self._hinted = True
 
+    def stir(self, now: datetime) -> None:
+        """Learn that jobs have come up: poll now, and be idle no more."""
+        self.empty_at = None
+        self.hint(now)
+
     def asked(self) -> None:
         """A claim goes out: it answers every hint that has come so far."""
         self._hinted = False
@@ -58,11 +63,10 @@ class Polling:
         if found or (next_due is not None and next_due <= now):
             self._delay = self._floor
             # A full claim leaves more behind, most likely; the pool bounds how many.
-            self.next_at = now if found == wanted else now + self._floor
+            self.next_at = now if found and found == wanted else now + self._floor
             return
+        wait = self._delay
         if next_due is not None:
-            self._delay = min(max(next_due - now, self._floor), self._ceiling)
-            self.next_at = now + self._delay
-            return
-        self.next_at = now + self._delay
+            wait = min(max(next_due - now, self._floor), self._ceiling)
+        self.next_at = now + wait
         self._delay = min(2 * self._delay, self._ceiling)

@@ -31,8 +31,9 @@ class RetryPolicy:
     Args:
         max_attempts: attempts in all, the first included; at least 1.
         backoff: from the number of the attempt that failed to the wait before the next.
-            A backoff that raises, or that gives nonsense, is replaced by the default
-            one for that attempt: a fault in it must not lose the job.
+            A backoff that raises, or gives no duration, is replaced by the default one
+            for that attempt: a fault in it must not lose the job. A negative wait is
+            none, and none is longer than a year.
     """
 
     max_attempts: int = DEFAULT_MAX_ATTEMPTS

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Type
 from uuid import UUID
 
 from ..core.errors import InvalidOption
+from ..core.limits import WIRE_NAME_LENGTH_MAX
 from ..core.retry import RetryPolicy
 from ..core.tags import TagLike, tag_set
 from ..core.text import QUEUE_NAME_MAX, check_name
@@ -25,7 +26,6 @@ R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
 T = TypeVar("T")
 
-WIRE_NAME_MAX = 128
 _CLASS_ATTRIBUTE = "__backwave_job_type__"
 
 CLASS_FORM = """a job on a method of a class has no instance to run on; use the class form:
@@ -172,8 +172,9 @@ def job(
     """Declare a job: on a function (method form), or on a payload class (class form).
 
     Args:
-        wire_name: its identity in storage, at most 128 characters, unique in the
-            project. It outlives renames of the code; never reuse one for another job.
+        wire_name: its identity in storage, at most ``MaxWireNameLength`` characters
+            (128), unique in the project. It outlives renames of the code; never reuse one
+            for another job.
         queue: where its jobs go unless an enqueue says otherwise.
         labels: tags that each of its jobs gets, besides those of the enqueue.
         retry: its own retry policy; by default the worker group's.
@@ -187,7 +188,7 @@ def job(
             "@job needs an explicit wire name, such as @job('send-receipt'): what is stored "
             "must not change when code is renamed"
         )
-    check_name("wire name", wire_name, WIRE_NAME_MAX)
+    check_name("wire name", wire_name, WIRE_NAME_LENGTH_MAX)
     check_name("queue", queue, QUEUE_NAME_MAX)
     tags = tag_set(labels)
     if any(tag.key is not None for tag in tags):

@@ -6,6 +6,7 @@ machine to another, jobs per second do not.
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
 import time
@@ -230,27 +231,35 @@ def _postgres_counter(connection: Any) -> Iterator[Callable[[], int | None]]:
     yield read
 
 
+_FLOOR_TABLE = """
+    CREATE TABLE backwave_bench_floor (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL, args jsonb NOT NULL,
+      status smallint NOT NULL DEFAULT 0, created timestamptz NOT NULL DEFAULT now(),
+      started timestamptz, finished timestamptz)"""
+
+
 def _floor(connection: Any, count: int, batch: int) -> Figure:
     claim = f"""
-        UPDATE backwave_bench_floor SET status = 1 WHERE id = ANY (ARRAY (
+        UPDATE backwave_bench_floor SET status = 1, started = now() WHERE id = ANY (ARRAY (
           SELECT id FROM backwave_bench_floor WHERE status = 0
-           ORDER BY id LIMIT {int(batch)} FOR UPDATE SKIP LOCKED)) RETURNING id, args"""
-    done = "UPDATE backwave_bench_floor SET status = 2 WHERE id = ANY (%s)"
+           ORDER BY id LIMIT {int(batch)} FOR UPDATE SKIP LOCKED)) RETURNING id, kind, args"""
+    done = "UPDATE backwave_bench_floor SET status = 2, finished = now() WHERE id = ANY (%s)"
+    bodies = {"noop": lambda *args: None}
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS backwave_bench_floor")
-        cursor.execute(
-            "CREATE TABLE backwave_bench_floor (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
-            " args jsonb NOT NULL, status smallint NOT NULL DEFAULT 0)"
-        )
+        cursor.execute(_FLOOR_TABLE)
         cursor.execute("CREATE INDEX ON backwave_bench_floor (id) WHERE status = 0")
         cursor.execute(
-            "INSERT INTO backwave_bench_floor (args) SELECT '[1]' FROM generate_series(1, %s)",
+            "INSERT INTO backwave_bench_floor (kind, args)"
+            " SELECT 'noop', '[1]' FROM generate_series(1, %s)",
             [count],
         )
         cursor.execute("ANALYZE backwave_bench_floor")
     raw = connection.connection
     began = elapsed()
     while rows := raw.execute(claim).fetchall():
+        for _, kind, args in rows:
+            bodies[kind](*json.loads(args))
         raw.execute(done, [[row[0] for row in rows]])
     figure = _rate(f"floor: bare claim and acknowledge, batch {batch}", count, began)
     with connection.cursor() as cursor:

@@ -113,6 +113,7 @@ class Pump:
         clock: cluster time.
         registry: from wire names to handlers.
         policies: which retry policy holds.
+        sweeps_at_once: see ``NodeDriver``.
         on_end: called from the pump's thread when it ends, for whatever reason.
     """
 
@@ -124,6 +125,8 @@ class Pump:
         clock: ClusterClock,
         registry: Registry,
         policies: Policies,
+        *,
+        sweeps_at_once: bool,
         on_end: Callable[[], None],
     ) -> None:
         self.worker_id = worker_id
@@ -133,6 +136,7 @@ class Pump:
         self._clock = clock
         self._registry = registry
         self._policies = policies
+        self._sweeps_at_once = sweeps_at_once
         self._on_end = on_end
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._ended: dict[Lease, Ended] = {}
@@ -193,6 +197,7 @@ class Pump:
             policy_for=self._policies.of_wire_name,
             output_bytes_max=self._store.limits.max_output_bytes,
             now=now,
+            sweeps_at_once=self._sweeps_at_once,
         )
         self._carry_out(self._driver.step(Ticked(now)))
         while not self._finished:
@@ -316,9 +321,20 @@ class Pump:
             case Heartbeat(leases=leases, lease_duration=duration):
                 return Renewed(now, leases, self._store.heartbeat(leases, duration, now))
             case Sweep(kind=SweepKind.LAPSED_LEASES, max_jobs=most):
-                return Maintained(now, self._store.expire_leases(None, self._expiry, most, now))
+                return Maintained(now, self._expire(most, now))
             case Sweep(max_jobs=most):
                 return Maintained(now, self._store.release_waiting(most, now))
 
-    def _expiry(self, lapsed: LapsedLease) -> Failed:
-        return decide_expiry(lapsed, self._policies.of_lapsed(lapsed), self._now())
+    def _expire(self, most: int, now: datetime) -> int:
+        """Sweep lapsed leases, and say what became of each."""
+        decided: list[tuple[LapsedLease, Failed]] = []
+
+        def decide(lapsed: LapsedLease) -> Failed:
+            failed = decide_expiry(lapsed, self._policies.of_lapsed(lapsed), now)
+            decided.append((lapsed, failed))
+            return failed
+
+        count = self._store.expire_leases(None, decide, most, now)
+        for lapsed, failed in decided:
+            telemetry.lease_expired(lapsed, failed)
+        return count

@@ -17,6 +17,7 @@ Source: https://docs.djangoproject.com/en/5.2/ref/databases/#connection-manageme
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -24,8 +25,29 @@ from typing import Any
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 
 from . import telemetry
+
+
+class _Thread(threading.local):
+    """Whether this thread has connected to any database since its scope was last empty.
+
+    Asking Django for a thread's connections costs more than a short job, so threads that
+    have never connected are not asked.
+    """
+
+    has_connected = False
+
+
+_thread = _Thread()
+
+
+def _note_connection(**_: object) -> None:
+    _thread.has_connected = True
+
+
+connection_created.connect(_note_connection, dispatch_uid="backwave_django.scope")
 
 
 class ConnectionScope:
@@ -39,6 +61,8 @@ class ConnectionScope:
 
     def open(self) -> None:
         """Close what is dead or old; watch what is kept open from before."""
+        if not _thread.has_connected:
+            return
         for connection in connections.all(initialized_only=True):
             connection.queries_log.clear()
             connection.close_if_unusable_or_obsolete()
@@ -48,6 +72,9 @@ class ConnectionScope:
 
     def close(self) -> None:
         """Leave every connection of the thread clean, or gone."""
+        if not _thread.has_connected:
+            return
+        _thread.has_connected = False
         for connection in connections.all(initialized_only=True):
             watch = self._kept.get(connection.alias)
             if watch is not None and watch in connection.execute_wrappers:
@@ -56,6 +83,8 @@ class ConnectionScope:
                 self._leave(connection, used=watch is None or watch.used)
             except Exception as error:  # noqa: BLE001 — whatever it is, the connection goes
                 self._discard(connection, f"{type(error).__name__} while closing it")
+            else:
+                _thread.has_connected |= connection.connection is not None
 
     async def aclose(self) -> None:
         """Do the same for the thread in which this context ran its sync code, if any."""

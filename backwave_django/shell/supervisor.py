@@ -70,7 +70,7 @@ class Supervisor:
         worker_id = f"{self.name}:{name}:{index}:{new_token()}"
         return Pump(
             worker_id, group, self._store, self._clock, registry, policies,
-            on_end=lambda: self._inbox.put("ended"),
+            sweeps_at_once=self._burst, on_end=lambda: self._inbox.put("ended"),
         )  # fmt: skip
 
     def stop(self) -> None:

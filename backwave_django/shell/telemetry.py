@@ -19,6 +19,8 @@ job quarantined           ERROR     recorded
 job cancelled             INFO      recorded
 job handed back           INFO      recorded
 job displaced             WARNING   the outcome was refused: its lease had gone
+lease expired             WARNING   a lost worker's job was swept and will be retried
+lease expired             ERROR     the same, at its last attempt: a dead letter
 connection left dirty     WARNING   a handler left a transaction open, or the like
 ========================  ========  =====================================================
 """
@@ -29,7 +31,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ..core.commands import Announce
-from ..core.outcomes import Failed
+from ..core.outcomes import Failed, LapsedLease
 from ..core.states import JobState
 from ..core.text import storable_cause, storable_detail
 from .described import detail_of
@@ -108,6 +110,21 @@ def outcome_announced(announce: Announce, ended: Ended | None) -> None:
         facts["cause"] = getattr(announce.result, "cause", "")
     raised = ended.raised if ended is not None and level >= logging.WARNING else None
     say(level, name, exc_info=raised, **facts)
+
+
+def lease_expired(lapsed: LapsedLease, failed: Failed) -> None:
+    """Say that a lost worker's job was swept."""
+    facts: dict[str, Any] = {
+        "wire_name": lapsed.wire_name,
+        "job_id": str(lapsed.lease.job_id),
+        "queue": lapsed.queue,
+        "attempt": lapsed.lease.attempt,
+        "worker_id": lapsed.lease.worker_id,
+    }
+    if failed.retry_at is None:
+        say(logging.ERROR, "lease expired", **facts, cause=failed.cause)
+    else:
+        say(logging.WARNING, "lease expired", **facts, retry_at=failed.retry_at.isoformat())
 
 
 def _event_of(announce: Announce) -> tuple[str, int]:

@@ -180,7 +180,7 @@ class InMemoryStore:
         with self._lock:
             return [self._recorded(outcome, now) for outcome in outcomes]
 
-    def _recorded(self, outcome: Outcome, now: datetime) -> Reported:
+    def _recorded(self, outcome: Outcome, now: datetime, *, swept: bool = False) -> Reported:
         result = outcome.result
         if (
             isinstance(result, Succeeded)
@@ -192,7 +192,7 @@ class InMemoryStore:
             return Reported(Verdict.STALE)
         settlement = settlement_of(result, self.limits, now)
         row.tags = list(tag_set(row.tags, tags_of(result)))
-        if settlement.yields_to_cancel and row.cancel_cause is not None:
+        if (settlement.yields_to_cancel or swept) and row.cancel_cause is not None:
             self._tables.move(
                 row, Move.CANCEL, now, cause=row.cancel_cause, detail=settlement.detail
             )
@@ -258,7 +258,7 @@ class InMemoryStore:
                 and (queues is None or row.queue in queues)
             ][:max_jobs]
             outcomes = [Outcome(lease.lease, decide(lease)) for lease in lapsed]
-            return len(self.report(outcomes, now))
+            return len([self._recorded(outcome, now, swept=True) for outcome in outcomes])
 
     def release_waiting(
         self, max_jobs: int, now: datetime, job_ids: Sequence[UUID] | None = None

@@ -117,6 +117,7 @@ class Story:
         *,
         policy_for: Callable[[str], RetryPolicy] | None = None,
         begin: bool = True,
+        sweeps_at_once: bool = True,
         **options: Any,
     ) -> None:
         settings: dict[str, Any] = {
@@ -132,6 +133,7 @@ class Story:
             policy_for=policy_for or (lambda wire_name: self.options.retry_policy),
             output_bytes_max=OUTPUT_BYTES_MAX,
             now=NOW,
+            sweeps_at_once=sweeps_at_once,
         )
         self.in_flight: StoreCommand | None = None
         self.commands: list[Command] = []

@@ -235,3 +235,28 @@ def test_a_full_pump_whose_every_lease_is_lost_gets_through_an_outage() -> None:
         else:
             assert wake_at is not None
             assert wake_at > story.now, "it asks to be woken at an instant that has passed"
+
+
+def test_the_first_sweep_leaves_others_the_time_to_renew() -> None:
+    """What was before the start may have been an outage: the sweep comes a heartbeat later."""
+    story = Story(begin=False, sweeps_at_once=False, lease_duration=60, maintenance_interval=5)
+    story.tick()
+    assert isinstance(story.in_flight, Exchange)
+    story.exchanged()
+    story.pass_time(19)
+    story.tick()
+    assert not isinstance(story.in_flight, Sweep)
+    story.exchanged()
+    story.tick(after=1)
+    assert isinstance(story.in_flight, Sweep)
+
+
+def test_a_host_that_slept_does_not_sweep_as_its_first_act() -> None:
+    """A gap longer than a lease: others on the same host slept too, and renew first."""
+    story = Story(lease_duration=60, maintenance_interval=5)
+    story.exchanged()
+    story.tick(after=600)
+    assert isinstance(story.in_flight, Exchange)
+    story.exchanged()
+    story.tick(after=19)
+    assert not isinstance(story.in_flight, Sweep)

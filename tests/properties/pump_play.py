@@ -72,6 +72,7 @@ class Play:
             policy_for=lambda wire_name: self.options.retry_policy,
             output_bytes_max=OUTPUT_BYTES_MAX,
             now=START,
+            sweeps_at_once=True,
         )
         self.store = ToyStore()
         self.watcher = Watcher(driver, START)

@@ -10,10 +10,12 @@ import os
 import sys
 from typing import Any
 
+from django.apps import apps
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 from ...conf import Configuration, app_label, configuration
@@ -129,7 +131,7 @@ class Command(BaseCommand):
             raise CommandError(_one_line(error), returncode=CANNOT_START) from error
         if errors:
             first = errors[0]
-            more = f"; {len(errors) - 1} more, see manage.py check" if errors[1:] else ""
+            more = f" ({len(errors) - 1} more: see manage.py check)" if errors[1:] else ""
             raise CommandError(
                 f"{_one_line(first.msg)} ({first.id}). {_one_line(first.hint or '')}{more}",
                 returncode=CANNOT_START,
@@ -149,26 +151,44 @@ class Command(BaseCommand):
 
     def _check_database(self, alias: str) -> None:
         """Stop here if the database is away, or its tables are not those of this code."""
+        connection = connections[alias]
+        if connection.in_atomic_block:
+            raise CommandError(
+                "backwave_worker sees only what is committed, so it cannot run inside a "
+                "transaction; in tests use TransactionTestCase",
+                returncode=CANNOT_START,
+            )
+        is_open = connection.connection is not None
         try:
-            connection = connections[alias]
-            connection.ensure_connection()
-            executor = MigrationExecutor(connection)
-            targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == app_label()]
-            missing = executor.migration_plan(targets)
+            missing = self._missing(connection)
         except (DatabaseError, ImproperlyConfigured) as error:
             raise CommandError(
                 f"cannot reach database {alias!r}: {_one_line(error)}", returncode=CANNOT_START
             ) from error
         finally:
-            connections.close_all()
+            if not is_open:
+                connection.close()
         if missing:
-            names = ", ".join(migration.name for migration, _ in missing)
             database = "" if alias == "default" else f" --database {alias}"
             raise CommandError(
-                f"database {alias!r} lacks migrations of backwave_django ({names}); run "
+                f"database {alias!r} lacks {missing} of backwave_django; run "
                 f"manage.py migrate{database}",
                 returncode=CANNOT_START,
             )
+
+    def _missing(self, connection: BaseDatabaseWrapper) -> str:
+        """Say which migrations or tables the database lacks; empty if none."""
+        connection.ensure_connection()
+        executor = MigrationExecutor(connection)
+        targets = [key for key in executor.loader.graph.leaf_nodes() if key[0] == app_label()]
+        plan = executor.migration_plan(targets)
+        if plan:
+            names = ", ".join(migration.name for migration, _ in plan)
+            return f"migrations ({names})"
+        # A migration can be on record without its tables, where a router kept them out.
+        tables = {model._meta.db_table for model in apps.get_app_config(app_label()).get_models()}
+        absent = sorted(tables - set(connection.introspection.table_names()))
+        return f"tables ({', '.join(absent)})" if absent else ""
 
     def _let_logs_be_seen(self, verbosity: int) -> None:
         """Give our logger a handler, if the project has configured none that it reaches."""

@@ -18,12 +18,14 @@ so selective that it looks each row up by its key.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
@@ -197,7 +199,7 @@ class PostgresDialect(Dialect):
         """Renew leases in one statement."""
         rows = self._rows(
             statements.RENEW,
-            [*_columns(leases), [lease.job_id for lease in leases], to_micros(now + duration)],
+            [_json(map(_lease_object, count(1), leases)), to_micros(now + duration)],
         )
         return [_RENEWALS[answer] for _, answer in sorted(rows)]
 
@@ -207,7 +209,6 @@ class PostgresDialect(Dialect):
         self, batch: Sequence[Settling], now: datetime, *, ends_too: bool = False
     ) -> list[Reported | None]:
         """Write outcomes in one statement, with their log, tags and outputs."""
-        leases = [item.lease for item in batch]
         tags = [
             (place, *stored_tag(tag))
             for place, item in enumerate(batch, start=1)
@@ -222,18 +223,11 @@ class PostgresDialect(Dialect):
             logged=self._logged, tagged=bool(tags), with_output=bool(outputs), ends_too=ends_too
         )
         wants_detail = self.history is HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL
-        settlements = [item.settlement for item in batch]
-        parameters: list[Any] = [
-            *_columns(leases),
-            [s.state.value for s in settlements],
-            [None if s.due_time is None else to_micros(s.due_time) for s in settlements],
-            [s.cause for s in settlements],
-            [s.detail if wants_detail else None for s in settlements],
-            [int(s.gives_attempt_back) for s in settlements],
-            [s.yields_to_cancel for s in settlements],
-            [lease.job_id for lease in leases],
-            to_micros(now),
-        ]
+        asked = (
+            _settling_object(place, item, wants_detail=wants_detail)
+            for place, item in enumerate(batch, start=1)
+        )
+        parameters: list[Any] = [_json(asked), to_micros(now)]
         if self._logged:
             parameters.append(to_micros(now))
         if outputs:
@@ -257,13 +251,32 @@ _RENEWALS = {
 }
 
 
-def _columns(leases: Sequence[Lease]) -> list[list[Any]]:
-    return [
-        [lease.job_id for lease in leases],
-        [lease.worker_id for lease in leases],
-        [lease.attempt for lease in leases],
-        [lease.claim_number for lease in leases],
-    ]
+def _json(objects: Iterable[dict[str, Any]]) -> str:
+    return msgspec.json.encode(list(objects)).decode()
+
+
+def _lease_object(place: int, lease: Lease) -> dict[str, Any]:
+    return {
+        "ord": place,
+        "job_id": lease.job_id,
+        "worker_id": lease.worker_id,
+        "attempt": lease.attempt,
+        "claim_number": lease.claim_number,
+    }
+
+
+def _settling_object(place: int, item: Settling, *, wants_detail: bool) -> dict[str, Any]:
+    settlement = item.settlement
+    due_time = settlement.due_time
+    return {
+        **_lease_object(place, item.lease),
+        "state": settlement.state.value,
+        "due_time": None if due_time is None else to_micros(due_time),
+        "cause": settlement.cause,
+        "detail": settlement.detail if wants_detail else None,
+        "gives_back": int(settlement.gives_attempt_back),
+        "yields": settlement.yields_to_cancel,
+    }
 
 
 def _answer(code: int, state: int | None) -> Reported | None:
@@ -287,7 +300,7 @@ def _claimed_job(row: tuple[Any, ...], worker_id: str) -> ClaimedJob:
         wire_name,
         queue,
         bytes(payload),
-        tuple(map(tag_from_row, json.loads(tags))) if tags else (),
+        tuple(map(tag_from_row, msgspec.json.decode(tags))) if tags else (),
         schedule,
         None if tick is None else from_micros(tick),
         trace,

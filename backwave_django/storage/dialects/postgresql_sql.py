@@ -151,12 +151,14 @@ def claim(queue_count: int, *, second_pass: bool, gated: bool, logged: bool) -> 
     return sql(text + _LEASE + _LEASE_LOG * logged + answer)
 
 
+# What is asked goes as one JSON text: composing it, and reading it on the server, costs a
+# fraction of what ten arrays cost.
 _LEASES = """asked AS (
-  SELECT * FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::int[]{more_types})
-    WITH ORDINALITY AS a(job_id, worker_id, attempt, claim_number{more_names}, ord)
+  SELECT * FROM jsonb_to_recordset(%s::jsonb)
+    AS a(ord int, job_id uuid, worker_id text, attempt int, claim_number int{more})
 ), locked AS MATERIALIZED (
   SELECT sequence, job_id, lease_owner, attempt, claim_number, ordinal, due_time, cancel_cause
-    FROM {{job}} WHERE job_id = ANY (%s::uuid[]) AND state = {{LEASED}}
+    FROM {{job}} WHERE job_id = ANY (ARRAY (SELECT job_id FROM asked)) AND state = {{LEASED}}
      FOR NO KEY UPDATE SKIP LOCKED
 )"""
 
@@ -170,7 +172,7 @@ _BUSY = f"""NOT EXISTS (SELECT 1 FROM locked k WHERE k.job_id = a.job_id)
 
 RENEW = sql(
     "WITH "
-    + _LEASES.format(more_types="", more_names="")
+    + _LEASES.format(more="")
     + f""", renewed AS (
   UPDATE {{job}} j SET lease_expires_at = %s
     FROM locked k JOIN asked a ON {_FENCE.format(row="k")}
@@ -186,8 +188,8 @@ SELECT a.ord, CASE WHEN r.cancelling THEN 3 WHEN r.ord IS NOT NULL THEN 2
 _SETTLE = (
     "WITH "
     + _LEASES.format(
-        more_types=", %s::smallint[], %s::bigint[], %s::text[], %s::text[], %s::int[], %s::bool[]",
-        more_names=", state, due_time, cause, detail, gives_back, yields",
+        more=", state smallint, due_time bigint, cause text, detail text, gives_back int"
+        ", yields bool"
     )
     + f""", live AS MATERIALIZED (
   SELECT a.ord, a.detail, a.due_time, k.sequence, k.ordinal, k.cancel_cause, a.gives_back,

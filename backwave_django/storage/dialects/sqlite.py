@@ -14,12 +14,13 @@ Source, for what the statements rely on:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
@@ -79,6 +80,7 @@ class SQLiteDialect(Dialect):
             with super().atomic():
                 yield
             return
+        connection.ensure_connection()  # which is what sets the mode
         mode = connection.transaction_mode
         connection.transaction_mode = "IMMEDIATE"
         try:
@@ -185,7 +187,7 @@ class SQLiteDialect(Dialect):
         self, leases: Sequence[Lease], duration: timedelta, now: datetime
     ) -> Sequence[Renewal]:
         """Renew leases in one statement."""
-        asked = json.dumps([_lease_values(lease) for lease in leases])
+        asked = _json([_lease_values(lease) for lease in leases])
         rows = self._rows(statements.RENEW, [to_micros(now + duration), asked])
         causes = {(UUID(hex=job_id), claim): cause for job_id, claim, cause in rows}
         renewals = []
@@ -206,7 +208,7 @@ class SQLiteDialect(Dialect):
         """Write outcomes with a statement for the jobs, and one each for tags and outputs."""
         if not batch:
             return []
-        values = json.dumps([_settling_values(item) for item in batch])
+        values = _json([_settling_values(item) for item in batch])
         rows = self._rows(statements.settle(ends_too=ends_too), [to_micros(log.now), values])
         applied = {UUID(hex=row[1]): row for row in rows}
         pending = set() if ends_too or len(applied) == len(batch) else self._alive(batch)
@@ -234,6 +236,10 @@ class SQLiteDialect(Dialect):
         """Give the leases of a batch that are alive, though their outcome was not written."""
         rows = self._rows(statements.alive(len(batch)), [item.lease.job_id.hex for item in batch])
         return {Lease(UUID(hex=job_id), *rest) for job_id, *rest in rows}
+
+
+def _json(rows: list[list[Any]]) -> str:
+    return msgspec.json.encode(rows).decode()
 
 
 def _job_values(row: NewRow, now: int) -> tuple[Any, ...]:
@@ -269,7 +275,7 @@ def _claimed_job(row: tuple[Any, ...], worker_id: str) -> ClaimedJob:
         wire_name,
         queue,
         bytes(payload),
-        tuple(map(tag_from_row, json.loads(tags))) if tags else (),
+        tuple(map(tag_from_row, msgspec.json.decode(tags))) if tags else (),
         schedule_id,
         None if tick is None else from_micros(tick),
         trace_context,

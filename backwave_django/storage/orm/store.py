@@ -146,9 +146,18 @@ class DjangoStore:
             return self._report(None, outcomes, now)
 
     def _report(
-        self, log: TransitionLog | None, outcomes: Sequence[Outcome], now: datetime
+        self,
+        log: TransitionLog | None,
+        outcomes: Sequence[Outcome],
+        now: datetime,
+        *,
+        swept: bool = False,
     ) -> list[Reported]:
-        """Settle in a transaction of its own, or in the one that ``log`` belongs to."""
+        """Settle in a transaction of its own, or in the one that ``log`` belongs to.
+
+        ``swept``: the worker is lost, so a request to cancel holds at the last attempt
+        too (5.1).
+        """
         answers: list[Reported | None] = [None] * len(outcomes)
         batch: dict[int, Settling] = {}
         seen: set[Lease] = set()
@@ -158,6 +167,7 @@ class DjangoStore:
             elif self._has_room_for(outcome):
                 seen.add(outcome.lease)
                 settlement = settlement_of(outcome.result, self.limits, now)
+                settlement = settlement._replace(yields_to_cancel=True) if swept else settlement
                 batch[place] = Settling(outcome.lease, settlement, tags_of(outcome.result))
             else:
                 answers[place] = Reported(Verdict.OUTPUT_TOO_LARGE)
@@ -245,7 +255,7 @@ class DjangoStore:
             with self.dialect.writing(now) as log:
                 lapsed = self.dialect.lapsed(queues, max_jobs, now, lock=True)
                 outcomes = [Outcome(found.lease, decide(found)) for found in lapsed]
-                reports = self._report(log, outcomes, now)
+                reports = self._report(log, outcomes, now, swept=True)
             return sum(report.verdict is Verdict.APPLIED for report in reports)
 
     def release_waiting(
