@@ -44,14 +44,13 @@ class Ended:
 class Attempt:
     """One attempt of a routed job, ready to run once."""
 
-    __slots__ = ("_job_type", "_payload", "claimed", "context", "started")
+    __slots__ = ("_job_type", "_payload", "claimed", "context")
 
     def __init__(
         self, claimed: ClaimedJob, job_type: JobType, payload: Any, context: JobContext
     ) -> None:
         self.claimed = claimed
         self.context = context
-        self.started = False
         self._job_type = job_type
         self._payload = payload
 
@@ -62,7 +61,6 @@ class Attempt:
 
     def run(self) -> Ended:
         """Run a sync handler in this thread, in a fresh scope."""
-        self.started = True
         began = elapsed()
         scope = ConnectionScope(self.claimed.wire_name)
         raised: BaseException | None = None
@@ -80,7 +78,6 @@ class Attempt:
 
         Without that thread, all async attempts would share one, and its connections.
         """
-        self.started = True
         began = elapsed()
         raised: BaseException | None = None
         async with ThreadSensitiveContext():

@@ -46,6 +46,14 @@ def stuck_once(key: str, ctx: JobContext) -> None:
         threading.Event().wait()
 
 
+@job("stuck-until-told", retry=QUICK)
+def stuck_until_told(key: str, ctx: JobContext) -> None:
+    """Leave an effect; the first attempt ends when it hears that its lease is gone."""
+    leave(key, str(ctx.attempt))
+    while ctx.attempt == 1 and not ctx.cancel_requested:
+        threading.Event().wait(0.02)
+
+
 @job("fails", retry=QUICK)
 def fails(times: int, ctx: JobContext) -> None:
     """Fail so many times, then succeed."""
