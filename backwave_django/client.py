@@ -7,7 +7,7 @@ job exists if and only if the block commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -129,7 +129,7 @@ def enqueue_many(
     for job in jobs:
         _raise_early(job)
     current = store()
-    with transaction.atomic(using=current.alias):
+    with current.dialect.atomic():
         for job, result in zip(jobs, current.enqueue_many(jobs, now), strict=True):
             _raise_refusal(job, result, options)
     return [job.job_id for job in jobs]
@@ -224,8 +224,15 @@ def _new_job(job_type: JobType, payload: Any, options: EnqueueOptions, now: date
         due_time=_due_time(options.due, now),
         tags=tag_set(job_type.labels, options.tags),
         parents=_parents(options.after),
-        mode=DependencyMode(OnSuccess if options.mode is None else options.mode),
+        mode=_mode(options.mode),
     )
+
+
+def _mode(mode: int | None) -> DependencyMode:
+    try:
+        return OnSuccess if mode is None else DependencyMode(mode)
+    except ValueError:
+        raise InvalidOption(f"mode is OnSuccess or OnAnyTerminal, not {mode!r}") from None
 
 
 def _parents(after: Sequence[UUID]) -> tuple[UUID, ...]:
@@ -253,10 +260,7 @@ def _due_time(due: datetime | timedelta | None, now: datetime) -> datetime:
     if due is None:
         return now
     if isinstance(due, timedelta):
-        try:
-            return max(now, now + due)
-        except OverflowError:
-            raise InvalidOption(f"due in {due!r} is past the end of the calendar") from None
+        return _sum(now, due)
     if not isinstance(due, datetime):
         raise InvalidOption(f"due must be an aware datetime or a timedelta, not {due!r}")
     if due.utcoffset() is None:
@@ -264,7 +268,17 @@ def _due_time(due: datetime | timedelta | None, now: datetime) -> datetime:
             f"due {due!r} is naive, so it could be any of two dozen instants; pass an aware "
             "datetime, such as django.utils.timezone.make_aware(due), or a timedelta"
         )
-    return max(now, due.astimezone(UTC))
+    # By the distance: an instant near an end of the calendar has no form in another zone.
+    return _sum(now, due - now)
+
+
+def _sum(now: datetime, wait: timedelta) -> datetime:
+    if wait <= timedelta(0):
+        return now
+    try:
+        return now + wait
+    except OverflowError:
+        raise InvalidOption(f"due in {wait!r} is past the end of the calendar") from None
 
 
 def _raise_early(job: NewJob) -> None:

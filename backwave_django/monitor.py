@@ -8,6 +8,7 @@ from uuid import UUID
 from .core.states import JobState
 from .core.tags import TagLike, tag_set
 from .deployment import store
+from .storage.rules import check_job_id
 from .storage.values import JobCount, JobFilter, JobSnapshot, Transition
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 
 def get_job(job_id: UUID) -> JobSnapshot | None:
     """Read one job; ``None`` where there is none of this id."""
-    return store().get_job(job_id)
+    return store().get_job(check_job_id(job_id))
 
 
 def list_jobs(
@@ -59,4 +60,4 @@ def count_jobs() -> list[JobCount]:
 
 def job_history(job_id: UUID) -> list[Transition]:
     """Read the transition log of a job, oldest first."""
-    return store().job_history(job_id)
+    return store().job_history(check_job_id(job_id))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from .deployment import clock, store
+from .storage.rules import check_job_id
 from .storage.values import CancelResult
 
 __all__ = [
@@ -32,7 +33,7 @@ def cancel(job_id: UUID, *, actor: str | None = None) -> CancelResult:
         handler learns of it with the next heartbeat; ``NOT_CANCELLABLE`` for one that
         has ended; ``NOT_FOUND``.
     """
-    return store().cancel(job_id, actor, clock().now())
+    return store().cancel(check_job_id(job_id), actor, clock().now())
 
 
 def pause_queue(queue: str) -> bool:

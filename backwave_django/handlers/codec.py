@@ -1,15 +1,16 @@
 """Payloads and outputs as JSON, typed both ways.
 
-What is encoded is decoded again at once, with the declared types: a value that its
-handler could not read is refused where it is enqueued, not quarantined later.
+What is encoded is decoded again at once, with the declared types, and must be what was
+given: a value that its handler could not read, or would read as something else, is
+refused where it is enqueued.
 
 Source: https://jcristharif.com/msgspec/supported-types.html for the types.
 """
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -25,13 +26,13 @@ class Codec:
     Args:
         subject: what the errors call it, such as ``payload of job 'send-receipt'``.
         type_: the type to decode to; ``Any`` for plain JSON.
-        untyped: fields of the type that have no annotation: plain JSON only, since
-            nothing would bring any other type back.
+        exact: whether what arrives must be what was sent. Not so where the reader alone
+            knows the type, as with outputs.
     """
 
-    def __init__(self, subject: str, type_: Any, untyped: frozenset[str] = frozenset()) -> None:
+    def __init__(self, subject: str, type_: Any, *, exact: bool = True) -> None:
         self.subject = subject
-        self._untyped = untyped
+        self._exact = exact
         try:
             self._decoder = msgspec.json.Decoder(type_)
         except (TypeError, NameError) as error:
@@ -41,31 +42,43 @@ class Codec:
         """Give the bytes of ``value``.
 
         Raises:
-            InvalidPayload: a part of it has no JSON form, or not the declared type; the
-                message names the part.
+            InvalidPayload: a part of it has no JSON form, not the declared type, or would
+                arrive as something else; the message names the part.
         """
-        for name in self._untyped & value.keys() if self._untyped else ():
-            self._check_plain(value[name], name)
         encoded = self._to_json(value)
         if b"null" in encoded:  # NaN and Infinity would be written as null
             self._refuse_non_finite(value)
+        arrived = self.decode(encoded)
         try:
-            self._decoder.decode(encoded)
-        except msgspec.ValidationError as error:
-            raise InvalidPayload(f"{self.subject}: {explained(error)}") from error
+            changed = _difference(value, arrived, "") if self._exact else ""
+        except RecursionError as error:
+            raise InvalidPayload(f"{self.subject}: nested too deeply") from error
+        if changed:
+            raise InvalidPayload(f"{self.subject}: {changed}")
         return encoded
 
     def decode(self, data: bytes) -> Any:
         """Give the value of ``data``.
 
         Raises:
-            InvalidPayload: not JSON, or not of the declared type; the message names the
-                field and says why.
+            InvalidPayload: not JSON, not of the declared type, or refused by the type's
+                own checks; the message names the field and says why.
         """
         try:
             return self._decoder.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidPayload(f"{self.subject}: {explained(error)}") from error
+        except Exception as error:  # the ``__post_init__`` of a payload class may raise anything
+            text = f"{type(error).__name__}: {error}"
+            raise InvalidPayload(f"{self.subject}: {text}") from error
+
+    def _refuse_non_finite(self, value: Any) -> None:
+        where = _non_finite(msgspec.to_builtins(value), "")
+        if where:
+            raise InvalidPayload(
+                f"{self.subject}: {where}: NaN and Infinity have no JSON form; "
+                "pass None, a str or a Decimal instead"
+            )
 
     def _to_json(self, value: Any) -> bytes:
         try:
@@ -77,37 +90,10 @@ class Codec:
             raise InvalidPayload(
                 f"{self.subject}: text with a lone surrogate cannot be stored: {error.reason}"
             ) from None
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except RecursionError as error:
+            raise InvalidPayload(f"{self.subject}: nested too deeply") from error
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidPayload(f"{self.subject}: {error}") from error
-
-    def _refuse_non_finite(self, value: Any) -> None:
-        where = _non_finite(msgspec.to_builtins(value), "")
-        if where:
-            raise InvalidPayload(
-                f"{self.subject}: {where}: NaN and Infinity have no JSON form; "
-                "pass None, a str or a Decimal instead"
-            )
-
-    def _check_plain(self, value: Any, where: str) -> None:
-        if value is None or type(value) in (str, int, float, bool):
-            return
-        if type(value) is list:
-            for place, item in enumerate(value):
-                self._check_plain(item, f"{where}[{place}]")
-        elif type(value) is dict and all(type(key) is str for key in value):
-            for key, item in value.items():
-                self._check_plain(item, f"{where}.{key}")
-        else:
-            try:
-                msgspec.json.encode(value, enc_hook=_unsupported)
-            except _Unsupported as refusal:
-                raise InvalidPayload(f"{self.subject}: {where}: {refusal}") from None
-            except (TypeError, ValueError, OverflowError):
-                pass
-            raise InvalidPayload(
-                f"{self.subject}: {where}: a {type(value).__name__} would not come back as one; "
-                f"annotate the parameter with its type, or pass plain JSON ({PLAIN_JSON})"
-            )
 
 
 class _Unsupported(Exception):
@@ -121,18 +107,18 @@ class _Unsupported(Exception):
 def _unsupported(value: Any) -> Any:
     """Refuse what msgspec does not know, with advice on what to pass instead."""
     kind = type(value).__name__
-    if hasattr(value, "_meta") and hasattr(value, "pk"):
+    if isinstance(value, type) or (callable(value) and not hasattr(value, "query")):
+        advice = (
+            f"a function or class ({getattr(value, '__qualname__', kind)}) cannot be stored; "
+            "pass the data that it needs"
+        )
+    elif hasattr(value, "_meta") and hasattr(value, "pk"):
         advice = (
             f"a model instance ({kind}) cannot be stored, and would be stale when the job "
             "runs; pass its primary key (.pk) and load it in the handler"
         )
     elif hasattr(value, "model") and hasattr(value, "query"):
         advice = f"a {kind} cannot be stored; pass a list of primary keys"
-    elif isinstance(value, Callable):  # type: ignore[arg-type]
-        advice = (
-            f"a function or class ({getattr(value, '__qualname__', kind)}) cannot be stored; "
-            "pass the data that it needs"
-        )
     else:
         advice = f"a {kind} has no JSON form; pass plain data, a dataclass or a msgspec.Struct"
     raise _Unsupported(value, advice)
@@ -169,6 +155,51 @@ def _non_finite(value: Any, where: str) -> str:
         if found:
             return found
     return ""
+
+
+def _difference(sent: Any, arrived: Any, where: str) -> str:
+    """Say where what arrives is not what was sent, and what to do; empty if nowhere."""
+    kind = type(sent)
+    if kind is not type(arrived) and not _is_same_in_kind(sent, arrived):
+        return f"{where.lstrip('.') or 'value'}: {_advice(sent)}"
+    if kind in (str, int, bool, type(None)):
+        return ""
+    if isinstance(sent, dict):
+        if sent.keys() != arrived.keys():
+            return f"{where.lstrip('.') or 'value'}: {_advice(sent)}"
+        pairs = [(f".{key}", item, arrived[key]) for key, item in sent.items()]
+    elif isinstance(sent, list | tuple):
+        both = zip(sent, arrived, strict=True)
+        pairs = [(f"[{place}]", item, came) for place, (item, came) in enumerate(both)]
+    elif isinstance(sent, set | frozenset):
+        pairs = []
+    else:
+        pairs = [(step, item, getattr(arrived, step[1:], None)) for step, item in _parts(sent)]
+    for step, item, came in pairs:
+        found = _difference(item, came, where + step)
+        if found:
+            return found
+    if not pairs and sent != arrived:
+        return f"{where.lstrip('.') or 'value'}: {sent!r} would arrive as {arrived!r}"
+    return ""
+
+
+def _is_same_in_kind(sent: Any, arrived: Any) -> bool:
+    """Whether another type is no loss: an int for a float, a subclass of str for a str."""
+    if isinstance(sent, enum.Enum):
+        return False
+    if isinstance(arrived, float):
+        return isinstance(sent, int | float) and not isinstance(sent, bool) and sent == arrived
+    if type(arrived) in (str, int, list, dict, bytes):
+        return isinstance(sent, type(arrived)) and not isinstance(sent, bool)
+    return False
+
+
+def _advice(sent: Any) -> str:
+    return (
+        f"a {type(sent).__name__} would not come back as one; annotate the parameter with its "
+        f"type, or pass plain JSON ({PLAIN_JSON})"
+    )
 
 
 def explained(error: Exception) -> str:

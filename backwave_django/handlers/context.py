@@ -180,7 +180,7 @@ class JobContext:
         self._output = encoded
 
 
-_OUTPUT = Codec("output", Any)
+_OUTPUT = Codec("output", Any, exact=False)
 
 
 def added_tags(context: JobContext) -> tuple[Tag, ...]:

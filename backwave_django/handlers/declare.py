@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
@@ -206,6 +207,12 @@ def job(
 
 
 def _declare_class(payload_class: type, job_type: JobType) -> type:
+    known = job_type_of(payload_class)
+    if known is not None and known.wire_name != job_type.wire_name:
+        raise DeclarationError(
+            f"{payload_class.__qualname__} is a job already, {known.wire_name!r}; declare each "
+            "job once"
+        )
     job_type.make_codec = lambda subject: Codec(subject, payload_class)
     setattr(payload_class, _CLASS_ATTRIBUTE, job_type)
     registry.add(job_type)
@@ -219,10 +226,17 @@ def _declare_function(function: Any, job_type: JobType) -> FunctionJob[Any, Any]
         raise DeclarationError(CLASS_FORM)
     if not inspect.isfunction(function):
         raise DeclarationError(f"@job is for functions and payload classes, not {function!r}")
+    if function.__name__ == "<lambda>":
+        raise DeclarationError("a lambda has no name to speak of; declare the job on a def")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise DeclarationError(
+            f"{function.__qualname__} is a generator, so calling it runs nothing; a handler is a "
+            "function or a coroutine function"
+        )
     signature = HandlerSignature(function, job_type.wire_name)
     job_type.make_codec = signature.make_codec
     job_type.invoke = signature.call
-    job_type.is_async = inspect.iscoroutinefunction(function)
+    job_type.is_async = _is_async(function)
     registry.add(job_type)
     return FunctionJob(function, job_type, signature)
 
@@ -257,29 +271,47 @@ def handles(payload_class: type) -> Callable[[H], H]:
         DeclarationError: the payload class is no job, or has a handler, or the handler
             has no method ``handle(self, job, ctx)``.
     """
-    job_type = job_type_of(payload_class)
+    job_type = job_type_of(payload_class) if isinstance(payload_class, type) else None
     if job_type is None:
         raise DeclarationError(
-            f"@handles({payload_class.__qualname__}): that class is no job; "
-            "put @job('wire-name') on it"
+            f"@handles({getattr(payload_class, '__qualname__', repr(payload_class))}): that is no "
+            "job; put @job('wire-name') on the payload class"
         )
 
     def declare(handler_class: H) -> H:
-        method = getattr(handler_class, "handle", None)
-        if method is None:
-            raise DeclarationError(
-                f"{handler_class.__qualname__} needs a method handle(self, job, ctx)"
-            )
+        method = _handle_method(handler_class)
         if job_type.invoke is not None and job_type.handled_by != _place_of(handler_class):
             raise DeclarationError(
                 f"{payload_class.__qualname__} is handled by {job_type.handled_by} already"
             )
         job_type.handled_by = _place_of(handler_class)
-        job_type.is_async = inspect.iscoroutinefunction(method)
+        job_type.is_async = _is_async(method)
         job_type.invoke = lambda payload, context: handler_class().handle(payload, context)
         return handler_class
 
     return declare
+
+
+def _handle_method(handler_class: Any) -> Any:
+    """Give the method of a handler class that runs an attempt.
+
+    Raises:
+        DeclarationError: no class, or no method that takes a job and a context.
+    """
+    method = getattr(handler_class, "handle", None)
+    if inspect.isclass(handler_class) and callable(method):
+        with suppress(TypeError):
+            inspect.signature(method).bind("self", "job", "ctx")
+            return method
+    name = getattr(handler_class, "__qualname__", repr(handler_class))
+    raise DeclarationError(
+        f"@handles needs a class with a method handle(self, job, ctx), which {name} is not"
+    )
+
+
+def _is_async(function: Any) -> bool:
+    """Whether calling it gives a coroutine, also under decorators that use ``wraps``."""
+    return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def job_type_of(payload_class: type) -> JobType | None:

@@ -7,6 +7,7 @@ takes the ``JobContext`` is no part of it.
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, NotRequired, TypedDict
@@ -88,14 +89,11 @@ class HandlerSignature:
             hints = typing.get_type_hints(
                 self._function, localns={"JobContext": JobContext}, include_extras=True
             )
-        except (NameError, TypeError, AttributeError) as error:
+        except (NameError, TypeError, AttributeError, SyntaxError) as error:
             raise InvalidPayload(f"{subject}: an annotation cannot be resolved: {error}") from error
         fields: dict[str, Any] = {}
-        untyped = set()
         for name, parameter in self._signature.parameters.items():
             hint: Any = hints.get(name, Any)
-            if parameter.annotation is inspect.Parameter.empty:
-                untyped.add(name)
             if parameter.kind is _VAR_POSITIONAL:
                 fields[name] = NotRequired[list[hint]]
             elif parameter.kind is _VAR_KEYWORD:
@@ -105,7 +103,7 @@ class HandlerSignature:
             else:
                 fields[name] = hint
         payload_type = TypedDict("Payload", fields)  # type: ignore[misc]
-        return Codec(subject, payload_type, frozenset(untyped))
+        return Codec(subject, payload_type)
 
 
 def _context_parameter(signature: inspect.Signature) -> str | None:
@@ -129,6 +127,7 @@ def _context_parameter(signature: inspect.Signature) -> str | None:
 
 
 def _is_context(annotation: Any) -> bool:
+    """Whether an annotation says ``JobContext``, also as optional or ``Annotated``."""
     if isinstance(annotation, str):
-        return annotation.split(".")[-1].strip("\"' ") == "JobContext"
-    return annotation is JobContext
+        return re.search(r"\bJobContext\b", annotation) is not None
+    return annotation is JobContext or any(map(_is_context, typing.get_args(annotation)))

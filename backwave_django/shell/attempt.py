@@ -7,6 +7,7 @@ Whatever a handler raises is a failed attempt and nothing more, ``SystemExit`` a
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,12 @@ class Attempt:
         raised: BaseException | None = None
         try:
             scope.open()
-            self._invoke()
+            returned = self._invoke()
+            if inspect.iscoroutine(returned):
+                returned.close()
+                raise TypeError(
+                    "the handler returned a coroutine that nobody runs; make it an async def"
+                )
         except BaseException as error:  # noqa: BLE001 — see the module docstring
             raised = error
         finally:

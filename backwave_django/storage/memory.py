@@ -25,7 +25,16 @@ from .capabilities import Capabilities
 from .contract import ExpiryDecision
 from .errors import StoreMisused
 from .memory_rows import Row, Tables
-from .rules import check_actor, check_instant, check_limit, check_queue, check_worker, refusal_of
+from .rules import (
+    check_actor,
+    check_instant,
+    check_limit,
+    check_queue,
+    check_shares,
+    check_worker,
+    refusal_of,
+    with_tag_set,
+)
 from .values import (
     CancelResult,
     DependencyMode,
@@ -80,6 +89,7 @@ class InMemoryStore:
     def enqueue_many(self, jobs: Sequence[NewJob], now: datetime) -> Sequence[EnqueueResult]:
         """Store jobs, an answer per job; see ``JobStore.enqueue_many``."""
         check_instant(now)
+        jobs = [with_tag_set(job) for job in jobs]
         refusals = [refusal_of(job, self.limits) for job in jobs]
         with self._lock:
             return [
@@ -118,6 +128,7 @@ class InMemoryStore:
         """Lease due jobs; see ``JobStore.claim``."""
         check_instant(now)
         check_worker(worker_id)
+        check_shares(request)
         room = min(request.max_jobs, self.limits.max_claim_batch)
         with self._lock:
             rows = self._chosen(request, room, now)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
+from ..core.commands import ClaimRequest
+from ..core.errors import InvalidOption
 from ..core.limits import Limits
-from ..core.text import ACTOR_MAX, QUEUE_NAME_MAX, WORKER_ID_MAX, check_name
+from ..core.tags import tag_set
+from ..core.text import ACTOR_MAX, QUEUE_NAME_MAX, WORKER_ID_MAX, check_name, visible
 from .errors import StoreMisused
-from .values import EnqueueResult, EnqueueStatus, NewJob
+from .values import EnqueueResult, EnqueueStatus, JobFilter, NewJob
 
 
 def check_instant(now: datetime, what: str = "now") -> None:
@@ -35,6 +40,19 @@ def check_actor(actor: str | None) -> str | None:
     return None if actor is None else check_name("actor", actor, ACTOR_MAX)
 
 
+def check_job_id(job_id: object) -> UUID:
+    """Refuse what is no job id: a text would mean one thing here and another there."""
+    if not isinstance(job_id, UUID):
+        raise InvalidOption(f"a job id is a UUID, as an enqueue gives it, not {job_id!r}")
+    return job_id
+
+
+def can_be_found(wanted: JobFilter) -> bool:
+    """Whether any job could match: no database holds a name with a NUL or a surrogate."""
+    names = (wanted.queue, wanted.wire_name, wanted.schedule_id)
+    return all(name is None or visible(name) == name for name in names)
+
+
 def check_limit(limit: int | None) -> None:
     """Refuse a concurrency limit that is not ``None`` or a whole number from 1 up (5.4)."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
@@ -42,6 +60,18 @@ def check_limit(limit: int | None) -> None:
             f"a concurrency limit is a whole number of at least 1, or None, not {limit!r}",
             value=limit,
         )
+
+
+def with_tag_set(job: NewJob) -> NewJob:
+    """Give the job with its tags checked and each of them once (0.6, 2.5)."""
+    tags = tag_set(job.tags)
+    return job if tags == job.tags else replace(job, tags=tags)
+
+
+def check_shares(request: ClaimRequest) -> None:
+    """Refuse a claim on what cannot be the name of a queue (0.6)."""
+    for share in request.shares:
+        check_queue(share.queue)
 
 
 def refusal_of(job: NewJob, limits: Limits) -> EnqueueResult | None:

@@ -98,6 +98,14 @@ class Dialect:
         """Whether the same call may succeed later (rule 10.1)."""
         return isinstance(error, OperationalError | InterfaceError)
 
+    def is_conflict(self, error: BaseException | None) -> bool:
+        """Whether the database rolled a whole transaction back for the sake of another.
+
+        By the SQLSTATE, where the driver tells it: a serialization failure (40001, of the
+        SQL standard) or a deadlock (40P01, PostgreSQL's).
+        """
+        return getattr(getattr(error, "__cause__", None), "sqlstate", None) in ("40001", "40P01")
+
     def current_time(self) -> datetime:
         """Read the database's clock; only where ``cluster_clock`` is declared."""
         raise StoreMisused(f"alias {self.alias!r} declares no cluster clock")

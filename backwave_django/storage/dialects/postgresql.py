@@ -78,13 +78,13 @@ class PostgresDialect(Dialect):
 
     @contextmanager
     def writing(self, now: datetime) -> Iterator[TransitionLog]:
-        """Make a transaction at READ COMMITTED, whatever the alias says.
+        """Make a transaction at READ COMMITTED, whatever the alias or the server says.
 
         The statements here count on seeing what was committed before each of them.
         """
         joins = self.connection.in_atomic_block
         with super().writing(now) as log:
-            if not joins and self.connection.isolation_level is not None:  # type: ignore[attr-defined]
+            if not joins:
                 self._execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", [])
             yield log
 

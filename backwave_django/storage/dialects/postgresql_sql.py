@@ -22,18 +22,21 @@ HELD_BACK = sql("""
      LIMIT 1 FOR NO KEY UPDATE OF j SKIP LOCKED
 """)
 
+# Sequences are drawn in the order given, and rows go in by id: two batches that share ids
+# then wait for each other in one order, and cannot deadlock.
 _INSERT_JOBS = """
-WITH input AS (
-  SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bytea[], %s::bigint[],
+WITH input AS MATERIALIZED (
+  SELECT nextval((SELECT pg_get_serial_sequence('{job}', 'sequence'))::regclass) AS sequence, i.*
+    FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bytea[], %s::bigint[],
                        %s::smallint[], %s::int[], %s::smallint[], %s::text[], %s::text[])
     WITH ORDINALITY AS i(job_id, wire_name, queue, payload, due_time,
                          state, latch, mode, cause, trace_context, ord)
 ), inserted AS (
-  INSERT INTO {job} (job_id, wire_name, queue, state, attempt, claim_number, ordinal, due_time,
-                     enqueued_at, terminal_at, terminal_cause, mode, latch, trace_context)
-  SELECT job_id, wire_name, queue, state, 0, 0, 1, due_time, %s::bigint,
+  INSERT INTO {job} (sequence, job_id, wire_name, queue, state, attempt, claim_number, ordinal,
+                     due_time, enqueued_at, terminal_at, terminal_cause, mode, latch, trace_context)
+  SELECT sequence, job_id, wire_name, queue, state, 0, 0, 1, due_time, %s::bigint,
          CASE WHEN state >= {FIRST_TERMINAL} THEN %s::bigint END, cause, mode, latch, trace_context
-    FROM input ORDER BY ord
+    FROM input ORDER BY job_id
   ON CONFLICT (job_id) DO NOTHING
   RETURNING sequence, job_id, state
 ), contents AS (

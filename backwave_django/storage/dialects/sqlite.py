@@ -14,10 +14,10 @@ Source, for what the statements rely on:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -25,7 +25,7 @@ import msgspec
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
 from ...core.instants import from_micros, to_micros
-from ...core.outcomes import ClaimedJob, Lease
+from ...core.outcomes import ClaimedJob, LapsedLease, Lease
 from ...core.states import JobState
 from ..capabilities import Capabilities
 from ..orm.rows import (
@@ -39,6 +39,8 @@ from ..orm.rows import (
 )
 from . import sqlite_sql as statements
 from .base import Dialect
+
+Item = TypeVar("Item")
 
 _TRANSIENT_CODES = {
     5,  # SQLITE_BUSY
@@ -81,6 +83,11 @@ class SQLiteDialect(Dialect):
                 yield
             return
         connection.ensure_connection()  # which is what sets the mode
+        if not connection.get_autocommit() and not connection.connection.in_transaction:
+            # Without this, the savepoint below would be the transaction, and its release
+            # a commit: https://www.sqlite.org/lang_savepoint.html
+            with connection.cursor() as cursor:
+                cursor.execute("BEGIN IMMEDIATE")
         mode = connection.transaction_mode
         connection.transaction_mode = "IMMEDIATE"
         try:
@@ -187,18 +194,21 @@ class SQLiteDialect(Dialect):
         self, leases: Sequence[Lease], duration: timedelta, now: datetime
     ) -> Sequence[Renewal]:
         """Renew leases in one statement."""
+        return [
+            renewal
+            for batch in unambiguous(leases, lambda lease: lease.job_id)
+            for renewal in self._renew(batch, now + duration)
+        ]
+
+    def _renew(self, leases: Sequence[Lease], until: datetime) -> list[Renewal]:
         asked = _json([_lease_values(lease) for lease in leases])
-        rows = self._rows(statements.RENEW, [to_micros(now + duration), asked])
-        causes = {(UUID(hex=job_id), claim): cause for job_id, claim, cause in rows}
-        renewals = []
-        for lease in leases:
-            key = (lease.job_id, lease.claim_number)
-            if key not in causes:
-                renewals.append(Renewal.LOST)
-            else:
-                cancelling = causes[key] is not None
-                renewals.append(Renewal.CANCEL_REQUESTED if cancelling else Renewal.RENEWED)
-        return renewals
+        rows = self._rows(statements.RENEW, [to_micros(until), asked])
+        causes = {UUID(hex=job_id): cause for job_id, cause in rows}
+        answers = {True: Renewal.RENEWED, False: Renewal.CANCEL_REQUESTED}
+        return [
+            answers[causes[lease.job_id] is None] if lease.job_id in causes else Renewal.LOST
+            for lease in leases
+        ]
 
     # -- outcomes -----------------------------------------------------------------
 
@@ -206,8 +216,15 @@ class SQLiteDialect(Dialect):
         self, log: TransitionLog, batch: Sequence[Settling], *, ends_too: bool = False
     ) -> list[Reported | None]:
         """Write outcomes with a statement for the jobs, and one each for tags and outputs."""
-        if not batch:
-            return []
+        return [
+            answer
+            for part in unambiguous(batch, lambda item: item.lease.job_id)
+            for answer in self._settle_in(log, part, ends_too=ends_too)
+        ]
+
+    def _settle_in(
+        self, log: TransitionLog, batch: Sequence[Settling], *, ends_too: bool
+    ) -> list[Reported | None]:
         values = _json([_settling_values(item) for item in batch])
         rows = self._rows(statements.settle(ends_too=ends_too), [to_micros(log.now), values])
         applied = {UUID(hex=row[1]): row for row in rows}
@@ -215,7 +232,7 @@ class SQLiteDialect(Dialect):
         answers: list[Reported | None] = []
         for item in batch:
             row = applied.get(item.lease.job_id)
-            if row is not None and row[4] == item.lease.claim_number:
+            if row is not None:
                 sequence, _, state, attempt, claim_number, ordinal = row
                 entry = (ordinal, JobState(state), attempt, claim_number)
                 log.add(LogEntry(sequence, *entry, detail=item.settlement.detail))
@@ -232,10 +249,37 @@ class SQLiteDialect(Dialect):
         self._insert(statements.OUTPUT, [(s, b"", output) for s, output in outputs])
         return answers
 
+    def lapsed(
+        self, queues: Sequence[str] | None, max_jobs: int, now: datetime, *, lock: bool
+    ) -> list[LapsedLease]:
+        """Find leases past their end; the state is a literal, so the partial index applies."""
+        text = statements.lapsed(None if queues is None else len(queues))
+        rows = self._rows(text, [to_micros(now), *(queues or ()), max_jobs])
+        return [
+            LapsedLease(Lease(UUID(hex=job_id), *rest), wire_name, queue, from_micros(expires_at))
+            for job_id, *rest, wire_name, queue, expires_at in rows
+        ]
+
     def _alive(self, batch: Sequence[Settling]) -> set[Lease]:
         """Give the leases of a batch that are alive, though their outcome was not written."""
         rows = self._rows(statements.alive(len(batch)), [item.lease.job_id.hex for item in batch])
         return {Lease(UUID(hex=job_id), *rest) for job_id, *rest in rows}
+
+
+def unambiguous(items: Sequence[Item], key: Callable[[Item], UUID]) -> Iterator[list[Item]]:
+    """Split a batch so that no part names a job twice.
+
+    ``RETURNING`` tells which rows an update met, not which of the items met them. Almost
+    every batch is one part.
+    """
+    part: dict[UUID, Item] = {}
+    for item in items:
+        if key(item) in part:
+            yield list(part.values())
+            part = {}
+        part[key(item)] = item
+    if part:
+        yield list(part.values())
 
 
 def _json(rows: list[list[Any]]) -> str:

@@ -117,7 +117,7 @@ _ASKED = """(SELECT json_extract(value, '$[0]') AS job_id, json_extract(value, '
 RENEW = sql(
     "UPDATE {job} AS j SET lease_expires_at = %s FROM "
     + _ASKED.replace("{more}", "")
-    + f" WHERE {_FENCE} RETURNING job_id, claim_number, cancel_cause"
+    + f" WHERE {_FENCE} RETURNING job_id, cancel_cause"
 )
 
 _SETTLED_STATE = "iif(a.yields AND j.cancel_cause IS NOT NULL, {CANCELLED}, a.state)"
@@ -162,4 +162,18 @@ def alive(count: int) -> str:
     return sql(
         "SELECT job_id, lease_owner, attempt, claim_number FROM {job}"
         f" WHERE state = {{LEASED}} AND job_id IN ({', '.join(['%s'] * count)})"
+    )
+
+
+@functools.cache
+def lapsed(queue_count: int | None) -> str:
+    """Give the read of lapsed leases, of so many queues or (``None``) of all.
+
+    The plus keeps SQLite from walking the whole table in the order that is asked for.
+    """
+    queues = "" if queue_count is None else f" AND queue IN ({', '.join(['%s'] * queue_count)})"
+    return sql(
+        "SELECT job_id, lease_owner, attempt, claim_number, wire_name, queue, lease_expires_at"
+        f" FROM {{job}} WHERE state = {{LEASED}} AND lease_expires_at <= %s{queues}"
+        " ORDER BY +sequence LIMIT %s"
     )

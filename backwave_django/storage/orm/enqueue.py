@@ -12,7 +12,7 @@ from ...core.settlement import parent_cause
 from ...core.states import JobState
 from ...models import Dependency
 from ..dialects.base import Dialect
-from ..rules import refusal_of
+from ..rules import refusal_of, with_tag_set
 from ..values import DependencyMode, EnqueueResult, EnqueueStatus, NewJob
 from .rows import CHUNK, NewRow
 
@@ -24,6 +24,7 @@ def enqueue_many(
     dialect: Dialect, limits: Limits, jobs: Sequence[NewJob], now: datetime
 ) -> list[EnqueueResult]:
     """Store jobs, an answer per job, in the order given."""
+    jobs = [with_tag_set(job) for job in jobs]
     results: list[EnqueueResult | None] = [refusal_of(job, limits) for job in jobs]
     passed = {place: job for place, job in enumerate(jobs) if results[place] is None}
     if not passed:

@@ -19,13 +19,21 @@ from ...core.events import Claimed, Renewal, Reported, Verdict
 from ...core.limits import Limits
 from ...core.outcomes import Lease, Outcome, Succeeded, tags_of
 from ...core.settlement import settlement_of
-from ...core.tags import Tag
+from ...core.tags import Tag, tag_set
 from ..capabilities import Capabilities
 from ..contract import ExpiryDecision
 from ..dialects import dialect_for
 from ..dialects.base import Dialect
 from ..errors import StoreRejected, StoreUnavailable
-from ..rules import check_actor, check_instant, check_limit, check_queue, check_worker
+from ..rules import (
+    can_be_found,
+    check_actor,
+    check_instant,
+    check_limit,
+    check_queue,
+    check_shares,
+    check_worker,
+)
 from ..values import (
     CancelResult,
     EnqueueResult,
@@ -38,6 +46,9 @@ from ..values import (
 )
 from . import enqueue, graph, operators, reads
 from .rows import Settling, TransitionLog
+
+CONFLICT_TRIES = 5
+"""How often an enqueue is tried that the database rolled back for another's sake."""
 
 KEEPS_SLOT = (Verdict.BUSY, Verdict.OUTPUT_TOO_LARGE)
 """Answers after which the outcome is not settled, so that its slot stays taken."""
@@ -114,8 +125,15 @@ class DjangoStore:
     def enqueue_many(self, jobs: Sequence[NewJob], now: datetime) -> Sequence[EnqueueResult]:
         """Store jobs; see ``JobStore.enqueue_many``."""
         check_instant(now)
-        with self.faults():
-            return enqueue.enqueue_many(self.dialect, self.limits, jobs, now)
+        for tries_left in range(CONFLICT_TRIES - 1, -1, -1):
+            try:
+                with self.faults():
+                    return enqueue.enqueue_many(self.dialect, self.limits, jobs, now)
+            except StoreUnavailable as error:
+                # Two batches that share ids in another order: one was rolled back whole.
+                if not tries_left or not self.dialect.is_conflict(error.__cause__):
+                    raise
+        raise AssertionError("unreachable")
 
     # -- the hot path -------------------------------------------------------------
 
@@ -126,6 +144,7 @@ class DjangoStore:
             return self.dialect.claim(check_worker(worker_id), self._clamped(request), now)
 
     def _clamped(self, request: ClaimRequest) -> ClaimRequest:
+        check_shares(request)
         most = self.limits.max_claim_batch
         return request if request.max_jobs <= most else request._replace(max_jobs=most)
 
@@ -134,10 +153,13 @@ class DjangoStore:
     ) -> Sequence[Renewal]:
         """Renew leases; see ``JobStore.heartbeat``."""
         check_instant(now)
-        if not leases:
+        asked = list(dict.fromkeys(leases))
+        if not asked:
             return []
         with self.faults():
-            return self.dialect.renew(leases, lease_duration, now)
+            renewals = self.dialect.renew(asked, lease_duration, now)
+        answers = dict(zip(asked, renewals, strict=True))
+        return [answers[lease] for lease in leases]
 
     def report(self, outcomes: Sequence[Outcome], now: datetime) -> Sequence[Reported]:
         """Record outcomes under their fences; see ``JobStore.report``."""
@@ -168,7 +190,7 @@ class DjangoStore:
                 seen.add(outcome.lease)
                 settlement = settlement_of(outcome.result, self.limits, now)
                 settlement = settlement._replace(yields_to_cancel=True) if swept else settlement
-                batch[place] = Settling(outcome.lease, settlement, tags_of(outcome.result))
+                batch[place] = Settling(outcome.lease, settlement, tag_set(tags_of(outcome.result)))
             else:
                 answers[place] = Reported(Verdict.OUTPUT_TOO_LARGE)
         if batch:
@@ -308,6 +330,8 @@ class DjangoStore:
     ) -> list[JobSnapshot]:
         """Read a page of jobs; see ``JobStore.list_jobs``."""
         limit = max(0, min(limit, self.limits.max_monitor_page_size))
+        if not can_be_found(job_filter):
+            return []
         with self.faults():
             return reads.list_jobs(self.dialect, job_filter, after, newest_first, limit)
 

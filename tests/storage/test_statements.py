@@ -1,0 +1,114 @@
+"""Round trips: how many statements a job costs, transactions included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from backwave_django.core.outcomes import Outcome, Succeeded
+from backwave_django.core.tags import Tag
+from backwave_django.storage.orm.store import DjangoStore
+from backwave_django.testing.conformance.scenario import (
+    LEASE,
+    QUEUE,
+    START,
+    WORKER,
+    after,
+    claim,
+    give_up,
+    new_job,
+    request,
+    running,
+    store_all,
+)
+
+BATCH = 32
+OWN_DIALECTS = pytest.mark.parametrize("name", ["sqlite", "postgres"])
+
+
+@contextmanager
+def counted(store: DjangoStore) -> Iterator[Callable[[], list[str]]]:
+    """Collect all that is sent to the database, BEGIN and COMMIT included."""
+    connection = connections[store.alias]
+    connection.ensure_connection()
+    if connection.vendor == "sqlite":
+        # SQLite itself says what it runs.
+        seen: list[str] = []
+        connection.connection.set_trace_callback(seen.append)
+        try:
+            yield lambda: seen
+        finally:
+            connection.connection.set_trace_callback(None)
+        return
+    with CaptureQueriesContext(connection) as queries:
+        yield lambda: [query["sql"] for query in queries.captured_queries]
+
+
+def _exchange_of_a_full_batch(store: DjangoStore, output: bytes | None = None) -> list[str]:
+    """Report a batch with tags, and claim the next one; give the statements."""
+    tags = (Tag(None, "new"), Tag("tenant", "acme"))
+    store_all(store, [new_job(tags=tags[1:]) for _ in range(3 * BATCH)])
+    wanted = request(QUEUE, max_jobs=BATCH)
+    jobs = store.claim(WORKER, wanted, START).jobs
+    outcomes = [Outcome(job.lease, Succeeded(output, tags)) for job in jobs]
+    _, claimed = store.exchange(WORKER, outcomes, wanted, START)  # warms what is remembered
+    assert claimed is not None
+    outcomes = [Outcome(job.lease, Succeeded(output, tags)) for job in claimed.jobs]
+    with counted(store) as statements:
+        reports, claimed = store.exchange(WORKER, outcomes, wanted, START)
+    assert claimed is not None
+    assert (len(reports), len(claimed.jobs)) == (BATCH, BATCH)
+    return statements()
+
+
+@OWN_DIALECTS
+def test_4_8_a_full_exchange_costs_a_fifth_of_a_statement_per_job(name, make_store):
+    """Report and claim of 32 jobs, with tags and the full log."""
+    statements = _exchange_of_a_full_batch(make_store(name))
+    assert 1 <= len(statements) <= 0.2 * BATCH
+
+
+@OWN_DIALECTS
+def test_4_8_outputs_cost_one_statement_more_and_a_limit_a_few(name, make_store):
+    """Neither costs a statement per job."""
+    store = make_store(name)
+    assert len(_exchange_of_a_full_batch(store, b"out")) <= 0.2 * BATCH + 1
+    store.set_concurrency_limit(QUEUE, 10 * BATCH)
+    assert len(_exchange_of_a_full_batch(store, b"out")) <= 0.2 * BATCH + 4
+
+
+@OWN_DIALECTS
+def test_2_2_a_batch_of_jobs_costs_a_few_statements(name, make_store):
+    """One round trip per few hundred jobs, not one per job."""
+    store = make_store(name)
+    jobs = [new_job(tags=(Tag(None, "a"),)) for _ in range(500)]
+    with counted(store) as statements:
+        store_all(store, jobs)
+    assert 1 <= len(statements()) <= 8
+
+
+@OWN_DIALECTS
+def test_3_5_an_idle_claim_costs_one_statement(name, make_store):
+    """A pump that polls an empty queue opens no transaction and writes nothing."""
+    store = make_store(name)
+    claim(store)
+    with counted(store) as statements:
+        assert not claim(store).jobs
+    assert len(statements()) == 1
+
+
+@OWN_DIALECTS
+def test_4_1_a_heartbeat_and_an_idle_sweep_cost_one_statement_each(name, make_store):
+    """Whatever the number of leases."""
+    store = make_store(name)
+    leases = [running(store) for _ in range(BATCH)]
+    with counted(store) as statements:
+        store.heartbeat(leases, LEASE, after(1))
+    assert len(statements()) == 1
+    with counted(store) as statements:
+        assert store.expire_leases(None, give_up, 100, after(2)) == 0
+    assert len(statements()) == 1
