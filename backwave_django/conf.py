@@ -132,7 +132,7 @@ def _mapping(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _database(raw: Mapping[str, Any]) -> str:
     alias = raw.get("DATABASE", "default")
-    if alias not in settings.DATABASES:
+    if not isinstance(alias, str) or alias not in settings.DATABASES:
         raise ConfigurationError(
             f"settings.BACKWAVE['DATABASE'] names {alias!r}, which is not in DATABASES; "
             f"known: {', '.join(settings.DATABASES)}"

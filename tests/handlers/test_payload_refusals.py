@@ -161,6 +161,28 @@ def test_texts_of_django_travel_as_text_or_are_refused(hint: Any, value: Any) ->
 
 
 @pytest.mark.parametrize("hint", [str, Any, UNTYPED])
+def test_a_rendered_template_travels_as_text(hint: Any) -> None:
+    """``render_to_string`` gives a safe string, and ``str()`` of it is one still."""
+    rendered = mark_safe("<b>bold</b>")
+    assert type(str(rendered)) is not str
+    for value, expected in ((rendered, "<b>bold</b>"), ([rendered], ["<b>bold</b>"])):
+        if hint is not str or value is rendered:
+            got = through(hint, value)
+            assert got == expected
+            assert type(got[0]) is str
+
+
+@pytest.mark.parametrize("number", ["NaN", "sNaN", "-sNaN123"])
+@pytest.mark.parametrize("hint", [Decimal, list[Decimal], Any])
+def test_a_decimal_that_is_no_number_travels_or_is_refused(hint: Any, number: str) -> None:
+    """It equals nothing, not even itself; one kind raises when it is compared."""
+    value = Decimal(number)
+    with contextlib.suppress(InvalidPayload):
+        got = through(hint, [value] if hint == list[Decimal] else value)
+        assert str(got) in (number, f"[Decimal('{number}')]")
+
+
+@pytest.mark.parametrize("hint", [str, Any, UNTYPED])
 def test_a_lone_surrogate_is_refused(hint: Any) -> None:
     """UTF-8 has no form for it."""
     assert_refused(hint, "a\ud800", ".*lone surrogate cannot be stored")

@@ -239,6 +239,55 @@ def test_any_takes_plain_json(value: Any) -> None:
     assert through(Any, value) == value
 
 
+@dataclass(eq=False)
+class Nightly:
+    """A payload that says all by being there."""
+
+
+@dataclass(eq=False)
+class Numbered:
+    """A payload that compares by identity."""
+
+    number: int
+
+
+class Tick(msgspec.Struct, eq=False):
+    """A struct that does so."""
+
+
+@pytest.mark.parametrize("value", [Nightly(), Numbered(3), Tick()], ids=lambda v: type(v).__name__)
+def test_a_payload_need_not_know_equality(value: Any) -> None:
+    """Its fields are what counts, also where there are none."""
+    got = through(type(value), value)
+    assert type(got) is type(value)
+    assert getattr(got, "number", 3) == 3
+
+
+@dataclass
+class Stamped:
+    """A payload that makes some of its own fields."""
+
+    x: int
+    at: datetime = field(default_factory=lambda: datetime.now(UTC), init=False)
+
+
+def test_a_field_that_the_class_makes_itself_travels_too() -> None:
+    """The handler sees the value of the enqueue."""
+    value = Stamped(3)
+    assert through(Stamped, value) == value
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "expected"),
+    [(float, 3, 3.0), (list[float], [1, 2.5], [1.0, 2.5]), (float | None, 0, 0.0)],
+)
+def test_a_whole_number_may_stand_for_a_float(hint: Any, value: Any, expected: Any) -> None:
+    """As everywhere in Python; the handler gets the declared type."""
+    got = through(hint, value)
+    assert got == expected
+    assert repr(got) == repr(expected)
+
+
 def test_false_values_are_values() -> None:
     """Nothing false is read as not given (A041)."""
     for hint, value in ((int, 0), (str, ""), (bool, False), (list, []), (bytes, b""), (float, 0.0)):
