@@ -106,6 +106,8 @@ class _Unsupported(Exception):
 
 def _unsupported(value: Any) -> Any:
     """Refuse what msgspec does not know, with advice on what to pass instead."""
+    if isinstance(value, str):  # as a rendered template is
+        return "".join([value])
     kind = type(value).__name__
     if isinstance(value, type) or (callable(value) and not hasattr(value, "query")):
         advice = (
@@ -179,9 +181,20 @@ def _difference(sent: Any, arrived: Any, where: str) -> str:
         found = _difference(item, came, where + step)
         if found:
             return found
-    if not pairs and sent != arrived:
+    if not pairs and not _is_record(sent) and not _is_equal(sent, arrived):
         return f"{where.lstrip('.') or 'value'}: {sent!r} would arrive as {arrived!r}"
     return ""
+
+
+def _is_record(value: Any) -> bool:
+    return hasattr(value, "__struct_fields__") or hasattr(value, "__dataclass_fields__")
+
+
+def _is_equal(sent: Any, arrived: Any) -> bool:
+    try:
+        return bool(sent == arrived)
+    except ArithmeticError:  # a signaling NaN of ``Decimal`` cannot be compared
+        return False
 
 
 def _is_same_in_kind(sent: Any, arrived: Any) -> bool:

@@ -151,6 +151,31 @@ def test_the_same_keys_in_the_same_order_are_no_deadlock(on_postgres: str) -> No
     assert Job.objects.using(on_postgres).count() == 20
 
 
+def test_what_waits_for_a_batch_is_released_once(committed: str) -> None:
+    """However the ends of the batch, all at the instant of its commit, meet each other (A040)."""
+    count = 5
+    for round_ in range(4):
+        with transaction.atomic(using=committed):
+            batch = [nothing.using(queue=f"q{round_}-{i}").enqueue() for i in range(count)]
+            last = nothing.using(queue="last", after=batch).enqueue()
+        start = threading.Barrier(count)
+
+        def end(
+            place: int, ids: list[UUID] = batch, at: threading.Barrier = start, of: int = round_
+        ) -> None:
+            at.wait(30)
+            finish(f"q{of}-{place}", ids[place])
+
+        for ending in [in_thread(lambda i=i: end(i)) for i in range(count)]:  # type: ignore[misc]
+            ending.result(30)
+        assert [entry.state for entry in monitor.job_history(last)] == [
+            JobState.AWAITING_PARENT, JobState.SCHEDULED,
+        ]  # fmt: skip
+        assert (row(committed, last).latch, JobState(row(committed, last).state)) == (
+            0, JobState.SCHEDULED,
+        )  # fmt: skip
+
+
 # --- Isolation levels ------------------------------------------------------------------
 
 LEVELS = ["READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE"]

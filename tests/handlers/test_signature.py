@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any, Optional
 
 import pytest
@@ -230,6 +231,29 @@ def test_a_context_that_may_be_left_out_is_still_passed(handler: Any) -> None:
     ctx, x = run(handler, 3)
     assert isinstance(ctx, JobContext)
     assert x == 3
+
+
+def traced(function: Any) -> Any:
+    """Wrap a function as decorators of users do."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return ("traced", *function(*args, **kwargs))
+
+    return wrapper
+
+
+@traced
+def decorated(x: int, *, ctx: JobContext, y: str = "y"):
+    """Stand under a decorator."""
+    return x, y, ctx.attempt
+
+
+def test_a_decorated_handler_keeps_its_signature() -> None:
+    """And the decorator runs around each attempt."""
+    assert run(decorated, 3) == ("traced", 3, "y", 2)
+    with pytest.raises(backwave_django.InvalidPayload, match="x: Expected `int`"):
+        run(decorated, "3")
 
 
 def test_the_payload_of_a_job_has_one_field_per_parameter(declared: Registry) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 
 from backwave_django.core.events import Renewal, Verdict
 from backwave_django.core.outcomes import Failed, Outcome, Succeeded
@@ -32,7 +33,7 @@ from backwave_django.testing.conformance.scenario import (
 )
 
 from .conftest import DATABASE_STORES, POSTGRES_STORES
-from .databases import without_waiting
+from .databases import PATIENCE_SECONDS, elsewhere, without_waiting
 
 ON_DATABASES = pytest.mark.parametrize("name", DATABASE_STORES)
 ON_POSTGRES = pytest.mark.parametrize("name", POSTGRES_STORES)
@@ -197,6 +198,62 @@ def test_0_7_an_exchange_claims_less_by_what_is_busy(name, make_store):
     assert ids_of(claimed) == waiting[:1]
 
 
+class LockedForAMoment:
+    """Lets another transaction lock a row around the n-th locking read of a connection.
+
+    A claim does so to rows that were due when it began and are leased by now: PostgreSQL
+    locks the newest version first, and finds only then that it does not match any more.
+    """
+
+    def __init__(self, store, job_id, nth):
+        self._store, self._job_id, self._left = store, job_id, nth
+        self.has_locked = False
+
+    def __call__(self, execute, sql, params, many, context):
+        if sql.startswith("SELECT") and "FOR NO KEY UPDATE" in sql:
+            self._left -= 1
+            if self._left == 0:
+                return self._around(lambda: execute(sql, params, many, context))
+        return execute(sql, params, many, context)
+
+    def _around(self, read):
+        locked, done = threading.Event(), threading.Event()
+
+        def hold():
+            with open_transaction(self._store, _locks, self._job_id):
+                locked.set()
+                done.wait(PATIENCE_SECONDS)
+
+        with elsewhere() as start:
+            holding = start(hold)
+            assert locked.wait(PATIENCE_SECONDS)
+            answer = read()
+            done.set()
+            holding.result(PATIENCE_SECONDS)
+        self.has_locked = True
+        return answer
+
+
+@ON_POSTGRES
+@pytest.mark.parametrize("result", [Succeeded(), Failed("boom")], ids=["success", "failure"])
+def test_6_3_an_end_whose_row_is_locked_for_a_moment_loses_no_child(name, result, make_store):
+    """It is BUSY as a whole or applies as a whole; never does it end without its children."""
+    store = make_store(name)
+    parent = running(store)
+    child = stored(store, parents=(parent.job_id,), queue="children")
+    # The portable path makes one such read before it knows that there are children.
+    moment = LockedForAMoment(store, parent.job_id, nth=2 if "portable" in name else 1)
+    with connections[store.alias].execute_wrapper(moment):
+        answer = report_one(store, parent, result)
+    assert moment.has_locked
+    if answer.verdict is Verdict.BUSY:
+        assert state_of(store, parent.job_id) is JobState.LEASED
+        assert state_of(store, child) is JobState.AWAITING_PARENT
+        end(store, parent, result)
+    assert state_of(store, parent.job_id).is_terminal
+    assert state_of(store, child) is not JobState.AWAITING_PARENT
+
+
 @ON_POSTGRES
 def test_3_2_claimers_pass_each_others_rows_by(name, make_store):
     """A claim whose transaction is still open makes no other wait, nor does it share a job."""
@@ -215,6 +272,18 @@ def test_3_5_due_rows_that_another_claimer_has_locked_are_no_due_work(name, make
     stored(store, due_time=after(40))
     with transaction.atomic(using=store.alias):
         assert len(claim(store).jobs) == 1
+        answer = without_waiting(store.alias, claim, store)
+    assert (list(answer.jobs), answer.next_due) == ([], after(40))
+
+
+@ON_POSTGRES
+def test_3_5_due_rows_that_are_locked_are_not_held_back_by_a_limit(name, make_store):
+    """The limit has room; what keeps the job away is somebody's open transaction."""
+    store = make_store(name)
+    store.set_concurrency_limit(QUEUE, 5)
+    held = stored(store)
+    stored(store, due_time=after(40))
+    with open_transaction(store, _locks, held):
         answer = without_waiting(store.alias, claim, store)
     assert (list(answer.jobs), answer.next_due) == ([], after(40))
 
@@ -239,6 +308,17 @@ def test_2_4_a_parent_that_ends_while_its_child_is_open_is_found_out(
         ended = JobState.CANCELLED if failed else JobState.SCHEDULED
         assert steps_of(store, child.job_id) == [JobState.AWAITING_PARENT, ended]
         assert store.release_waiting(10, after(3)) == 0
+
+
+@ON_DATABASES
+def test_6_1_no_open_edge_leads_into_a_job_that_was_cancelled(name, make_store):
+    """The parents that are left end without having to look at it again."""
+    store = make_store(name)
+    failing, live = running(store), running(store)
+    child = stored(store, parents=(failing.job_id, live.job_id))
+    stored(store, parents=(child, live.job_id))
+    end(store, failing, Failed("boom"))
+    assert not Dependency.objects.using(store.alias).filter(open=True).exists()
 
 
 def _unseen_end(store, state=JobState.SUCCEEDED):
