@@ -15,11 +15,13 @@ from django.db import connections
 
 from backwave_django.core.commands import ClaimRequest
 from backwave_django.core.dispatch import QueueShare
+from backwave_django.core.events import Verdict
 from backwave_django.core.outcomes import Outcome, Succeeded
 from backwave_django.deployment import clock
 from backwave_django.deployment import store as current_store
 from backwave_django.models import Dependency, Job, JobContent, JobTag, Queue, QueueGate, Transition
 from backwave_django.storage.orm.store import DjangoStore
+from tests.support.processes import wait_until
 from tests.testapp.models import Effect
 
 T = TypeVar("T")
@@ -92,13 +94,25 @@ def row(alias: str, job_id: UUID) -> Job:
 
 
 def finish(queue: str, *job_ids: UUID) -> None:
-    """Claim these jobs as a worker does, and report that they succeeded."""
+    """Claim these jobs as a worker does, and report that they succeeded.
+
+    What is locked just then is reported again, as a worker does too.
+    """
     now = clock().now() + timedelta(seconds=1)
     shares = (QueueShare(queue, 32),)
     claimed = store().claim("w", ClaimRequest(shares, 32, timedelta(minutes=1)), now)
     leases = [job.lease for job in claimed.jobs]
     assert {lease.job_id for lease in leases} == set(job_ids)
-    store().report([Outcome(lease, Succeeded()) for lease in leases], now)
+    outcomes = [Outcome(lease, Succeeded()) for lease in leases]
+
+    def all_reported() -> bool:
+        answers = store().report(outcomes, now)
+        pairs = list(zip(outcomes, answers, strict=True))
+        assert {answer.verdict for _, answer in pairs} <= {Verdict.APPLIED, Verdict.BUSY}
+        outcomes[:] = [outcome for outcome, answer in pairs if answer.verdict is Verdict.BUSY]
+        return not outcomes
+
+    wait_until(all_reported, message="every outcome is recorded")
 
 
 def in_thread(function: Callable[[], T]) -> Future[T]:

@@ -20,6 +20,7 @@ from django.db.models.functions import Greatest
 
 from ...core.events import Reported, Verdict
 from ...core.graph import Cascade, Edge, Ended, cascade
+from ...core.outcomes import Lease
 from ...core.states import TERMINAL_STATES, JobState
 from ...models import Dependency, Job
 from ..dialects.base import Dialect
@@ -43,14 +44,17 @@ def settle_endings(
     }
     closure = Closure(dialect, ends)
     locked = closure.lock(wait=False)
-    busy = {ends[root].job_id for root in closure.roots_missing(locked)}
-    free = [item for item in items if item.lease.job_id not in busy]
-    answers = dict(
-        zip((item.lease for item in free), dialect.settle_in(log, free, ends_too=True), strict=True)
-    )
-    ended = {root: end for root, end in ends.items() if end.job_id not in busy}
+    busy = closure.roots_missing(locked)
+    ended = {root: end for root, end in ends.items() if root not in busy}
+    free = {end.job_id for end in ended.values()}
+    answers: dict[Lease, Reported | None] = {}
+    for ends_too in (True, False):
+        # What was not held here may have come free since: it is not ours to end.
+        part = [item for item in items if (item.lease.job_id in free) is ends_too]
+        settled = dialect.settle_in(log, part, ends_too=ends_too)
+        answers |= zip((item.lease for item in part), settled, strict=True)
     _write(dialect, log, closure, ended, locked)
-    return [answers.get(item.lease) or Reported(Verdict.BUSY) for item in items]
+    return [answers[item.lease] or Reported(Verdict.BUSY) for item in items]
 
 
 def _end_of(held: dict[UUID, Job], item: Settling) -> JobState:
