@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import threading
 import time
 from uuid import RFC_4122, UUID
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from backwave_django.runtime import entropy
 from backwave_django.runtime.entropy import job_id_for_key, new_job_id, new_token
+from tests.support.processes import wait_until
 
 
 def millis_of(job_id: UUID) -> int:
@@ -114,8 +116,20 @@ def test_a_forked_child_makes_ids_of_its_own() -> None:
                 code = 0
             finally:
                 os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    ended = (0, 0)
+
+    def has_ended() -> bool:
+        nonlocal ended
+        ended = os.waitpid(child, os.WNOHANG)
+        return ended[0] == child
+
+    try:
+        wait_until(has_ended, 10, "the child makes an id")
+    except AssertionError:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    assert os.waitstatus_to_exitcode(ended[1]) == 0
     theirs = UUID(bytes=os.read(reader, 16))
     os.close(reader)
     os.close(writer)

@@ -318,6 +318,7 @@ def test_6_1_no_open_edge_leads_into_a_job_that_was_cancelled(name, make_store):
     child = stored(store, parents=(failing.job_id, live.job_id))
     stored(store, parents=(child, live.job_id))
     end(store, failing, Failed("boom"))
+    store.cancel(stored(store, parents=(live.job_id,)), None, START)
     assert not Dependency.objects.using(store.alias).filter(open=True).exists()
 
 
