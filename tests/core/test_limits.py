@@ -70,3 +70,10 @@ def test_names_of_several_types_are_refused_like_any_other() -> None:
     wrong: Any = {1: 5, "MaxPayloadByte": 1}
     with pytest.raises(InvalidOption, match="unknown limit"):
         limits_from(wrong)
+
+
+def test_a_wire_name_may_be_no_longer_than_its_column() -> None:
+    """A higher limit would be the database's to refuse, in its own words."""
+    assert Limits(max_wire_name_length=512).max_wire_name_length == 512
+    with pytest.raises(InvalidOption, match="at most 512"):
+        Limits(max_wire_name_length=513)

@@ -191,17 +191,14 @@ def _fail_in_turn(store: DjangoStore, operation: Operation, *, after: bool, insi
     raise AssertionError(f"more than {MOST_STATEMENTS} statements")
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("prepare", FOR_CALLERS + FOR_PUMPS)
 @pytest.mark.parametrize("name", DATABASE_STORES)
-def test_0_2_an_operation_that_fails_at_any_statement_changes_nothing(
-    name, prepare, after, make_store
-):
-    """All of its effects or none, whichever statement fails, before it ran or after."""
+def test_0_2_an_operation_that_fails_at_any_statement_changes_nothing(name, prepare, make_store):
+    """All of its effects or none, whichever statement fails, also once it has done its work."""
     store = make_store(name)
     operation = prepare(store)
     before = rows_of_all_tables(store.alias)
-    assert _fail_in_turn(store, operation, after=after, inside=False) >= 1
+    assert _fail_in_turn(store, operation, after=True, inside=False) >= 1
     assert rows_of_all_tables(store.alias) != before
 
 

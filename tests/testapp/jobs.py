@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.db import connections, transaction
 from django.utils import timezone, translation
 
-from backwave_django import GiveUp, JobContext, RetryAfter, RetryPolicy, job
+from backwave_django import GiveUp, JobContext, RetryAfter, RetryPolicy, handles, job
 from backwave_django.conf import configuration
 
 from .models import Effect
@@ -105,6 +106,26 @@ async def araises(what: str) -> None:
     """Raise something nasty on the event loop."""
     await asyncio.sleep(0)
     RAISERS[what]()
+
+
+@job("poison")
+@dataclass
+class Poison:
+    """A payload whose own check raises what no decoder expects."""
+
+    fuse: int
+
+    def __post_init__(self) -> None:
+        if self.fuse:
+            raise SystemExit(self.fuse)
+
+
+@handles(Poison)
+class PoisonHandler:
+    """Never gets to see one."""
+
+    def handle(self, job: Poison, ctx: JobContext) -> None:
+        """Do nothing."""
 
 
 @job("gives-up")

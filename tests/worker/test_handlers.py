@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
-from backwave_django import monitor, operations
+from backwave_django import enqueue, monitor, operations
 from backwave_django.core.states import JobState
 from backwave_django.handlers.registry import registry
 from backwave_django.models import JobContent
@@ -127,6 +127,21 @@ def test_unroutable_jobs_are_quarantined_and_hold_nobody_up(alias: str, store: D
     assert causes[unknown] == "no handler is registered for wire name 'old.removed'"
     assert causes[bad] == "payload of job 'effect': key: Expected `str`, got `int`"
     assert "payload of job 'effect'" in (causes[broken] or "")
+    assert monitor.get_job(good).state is JobState.SUCCEEDED  # type: ignore[union-attr]
+
+
+def test_a_payload_that_explodes_when_it_is_read_harms_nobody_else(alias: str) -> None:
+    """Whatever a payload class raises, its job is quarantined and the pump goes on."""
+    poison = enqueue(jobs.Poison(0))
+    JobContent.objects.using(alias).filter(job__job_id=poison).update(payload=b'{"fuse": 3}')
+    good = jobs.effect.enqueue(key="good")
+    burst()
+    job = monitor.get_job(poison)
+    assert job is not None
+    assert (job.state, job.terminal_cause) == (
+        JobState.QUARANTINED,
+        "payload of job 'poison': SystemExit: 3",
+    )
     assert monitor.get_job(good).state is JobState.SUCCEEDED  # type: ignore[union-attr]
 
 
