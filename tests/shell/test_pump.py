@@ -211,3 +211,34 @@ def test_a_log_line_cannot_be_forged(world: World, caplog: pytest.LogCaptureFixt
     assert "\x1b" not in record.getMessage()
     assert record.exc_text is not None
     record.exc_text.encode()
+
+
+def test_jobs_whose_reports_fail_for_three_leases_are_kept_and_run_once(world: World) -> None:
+    """Finished and unreported jobs are renewed and fill the pool, so no more is claimed (A013)."""
+    lease = 0.6
+    runs: list[str] = []
+    refuse = threading.Event()
+    refuse.set()
+    exchange = world.store.exchange
+
+    def reluctant(worker_id: str, outcomes: Any, request: Any, now: Any) -> Any:
+        if outcomes and refuse.is_set():
+            raise StoreUnavailable("the disk is busy")
+        return exchange(worker_id, outcomes, request, now)
+
+    world.store.exchange = reluctant  # type: ignore[method-assign]
+    world.handler("w", lambda payload, ctx: runs.append(str(ctx.job_id)))
+    ids = [world.enqueue("w") for _ in range(40)]
+    for _ in range(2):
+        world.start(lease_duration=lease, pool_size=4)
+    wait_until(lambda: len(runs) == 8, message="both pools are full")
+    since = elapsed()
+    wait_until(lambda: elapsed() > since + 3 * lease, message="three leases go by")
+    assert len(runs) == 8
+    refuse.clear()
+    wait_until(
+        lambda: all(world.state(job_id) is JobState.SUCCEEDED for job_id in ids),
+        message="all end",
+    )
+    assert sorted(runs) == sorted(map(str, ids))
+    assert world.stop() == [0, 0]
