@@ -125,7 +125,9 @@ class DjangoStore:
     def enqueue_many(self, jobs: Sequence[NewJob], now: datetime) -> Sequence[EnqueueResult]:
         """Store jobs; see ``JobStore.enqueue_many``."""
         check_instant(now)
-        for tries_left in range(CONFLICT_TRIES - 1, -1, -1):
+        tries_left = CONFLICT_TRIES
+        while True:
+            tries_left -= 1
             try:
                 with self.faults():
                     return enqueue.enqueue_many(self.dialect, self.limits, jobs, now)
@@ -133,7 +135,6 @@ class DjangoStore:
                 # Two batches that share ids in another order: one was rolled back whole.
                 if not tries_left or not self.dialect.is_conflict(error.__cause__):
                     raise
-        raise AssertionError("unreachable")
 
     # -- the hot path -------------------------------------------------------------
 
