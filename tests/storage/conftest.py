@@ -57,15 +57,20 @@ def databases(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def make_store(databases: None) -> Callable[..., JobStore]:
-    """Make a store by its name, over emptied tables."""
+def make_store(databases: None) -> Iterator[Callable[..., JobStore]]:
+    """Make a store by its name, over emptied tables, which are empty again afterwards."""
+    used: set[str] = set()
 
     def make(name: str, history: HistoryPolicy = FULL) -> JobStore:
         if name != "memory":
-            empty("default" if name.startswith("sqlite") else "postgres")
+            alias = "default" if name.startswith("sqlite") else "postgres"
+            empty(alias)
+            used.add(alias)
         return STORES[name](history)
 
-    return make
+    yield make
+    for alias in used:
+        empty(alias)
 
 
 @pytest.fixture(params=list(STORES))

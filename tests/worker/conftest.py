@@ -52,6 +52,7 @@ def alias(
     with django_db_blocker.unblock():
         empty(alias)
         yield alias
+        empty(alias)
         connections.close_all()
 
 
