@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import logging
 import math
 import os
@@ -107,6 +108,10 @@ class Command(BaseCommand):
         if options["verbosity"]:
             names = ", ".join(group.name for group in groups)
             self.stdout.write(f"backwave_worker: running {names} on database {settings.database!r}")
+        if self._is_main_program():
+            # What the project has loaded stays for good: keep the collector from walking
+            # through it again and again (https://docs.python.org/3/library/gc.html#gc.freeze).
+            gc.freeze()
         code = supervisor.run()
         if options["verbosity"]:
             self.stdout.write("backwave_worker: stopped")

@@ -248,6 +248,16 @@ class Dialect:
         with self.writing(now) as log:
             return self.settle_in(log, batch, ends_too=ends_too)
 
+    def exchange(
+        self, batch: Sequence[Settling], worker_id: str, request: ClaimRequest, now: datetime
+    ) -> tuple[list[Reported | None], Claimed | None]:
+        """Settle like ``settle``, and claim in the same breath where that saves anything.
+
+        The claim has ``request.max_jobs`` less the busy outcomes of room. ``None`` for
+        it: nothing was claimed, and the store is to claim once all is settled.
+        """
+        return self.settle(batch, now), None
+
     def settle_in(
         self, log: TransitionLog, batch: Sequence[Settling], *, ends_too: bool = False
     ) -> list[Reported | None]:

@@ -1,4 +1,4 @@
-"""PostgreSQL: one statement for each hot operation.
+"""PostgreSQL: one statement for each hot operation, one round trip for a whole exchange.
 
 Source, for what the statements rely on:
 
@@ -18,25 +18,33 @@ so selective that it looks each row up by its key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from itertools import count
 from typing import Any
 from uuid import UUID
 
-import msgspec
+from django.db import DatabaseError
 
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
 from ...core.instants import from_micros, to_micros
-from ...core.outcomes import ClaimedJob, Lease
-from ...core.states import JobState
+from ...core.outcomes import Lease
 from ..capabilities import Capabilities
-from ..orm.rows import NewRow, Settling, TransitionLog, queue_order, stored_tag, tag_from_row
+from ..orm.rows import NewRow, Settling, TransitionLog, queue_order, stored_tag
 from ..values import HistoryPolicy
 from . import postgresql_sql as statements
 from .base import Dialect
+from .postgresql_rows import APPLIED, RENEWALS, claimed_job, leases_json, outcomes_json
+from .postgresql_trip import (
+    LOST_STATEMENT,
+    Rows,
+    Statement,
+    can_pipeline,
+    may_prepare,
+    send,
+    send_one_by_one,
+)
 
 _TRANSIENT_CLASSES = ("08", "53", "57")
 """Connection exceptions, insufficient resources, operator intervention."""
@@ -56,6 +64,7 @@ class PostgresDialect(Dialect):
     def __init__(self, alias: str) -> None:
         super().__init__(alias)
         self._limited: frozenset[str] = frozenset()
+        self._prepares = True
 
     @property
     def capabilities(self) -> Capabilities:
@@ -92,10 +101,25 @@ class PostgresDialect(Dialect):
         """Take the weakest row lock: it lets the parents run, end and be cancelled."""
         self._execute(statements.LOCK_PARENTS, [list(job_ids)])
 
-    def _rows(self, text: str, parameters: Any) -> list[tuple[Any, ...]]:
+    def _send(self, *sent: Statement) -> list[Rows]:
+        """Run statements as one transaction, in one round trip where that is possible."""
+        connection = self.connection
+        if not can_pipeline(connection):
+            return send_one_by_one(connection, sent)
+        prepare = self._prepares and may_prepare(connection)
+        try:
+            return send(connection, sent, prepare=prepare)
+        except DatabaseError as error:
+            if not prepare or getattr(error.__cause__, "sqlstate", None) not in LOST_STATEMENT:
+                raise
+        # A pooler lost a statement, so nothing was done. Do without from now on.
+        self._prepares = False
+        return send(connection, sent, prepare=False)
+
+    def _rows(self, text: str, parameters: Any) -> Rows:
         with self.connection.cursor() as cursor:
             cursor.execute(text, parameters)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            rows: Rows = cursor.fetchall()
             return rows
 
     def _execute(self, text: str, parameters: Sequence[Any]) -> None:
@@ -137,14 +161,14 @@ class PostgresDialect(Dialect):
     # -- claim --------------------------------------------------------------------
 
     def claim(self, worker_id: str, request: ClaimRequest, now: datetime) -> Claimed:
-        """Lease due jobs in one statement, or by turns where a queue has a limit.
+        """Lease due jobs in one round trip, or by turns where a queue has a limit.
 
         Which it is, the first statement finds out itself; what is remembered of the
         limits only saves the attempt.
         """
-        queues = [share.queue for share in request.shares]
-        if self._limited.isdisjoint(queues):
-            claimed = self._claim(worker_id, request, now, gated=False)
+        if not self._is_limited(request):
+            (rows,) = self._send(self._claim_statement(worker_id, request, now, gated=False))
+            claimed = self._claimed(rows, worker_id, request)
             if claimed is not None:
                 return claimed
         with self.writing(now) as log:
@@ -155,24 +179,36 @@ class PostgresDialect(Dialect):
         queues = [share.queue for share in request.shares]
         found = self._rows(statements.LOCK_GATES, [queues])
         self._limited = frozenset(name for name, limit in found if limit is not None)
-        claimed = self._claim(worker_id, request, log.now, gated=True) or Claimed()
+        rows = self._rows(*self._claim_statement(worker_id, request, log.now, gated=True))
+        claimed = self._claimed(rows, worker_id, request) or Claimed()
         if claimed.jobs or not self._limited:
             return claimed
         # Due work that only a limit held back means: look again at once.
         held_back = self._rows(statements.HELD_BACK, [sorted(self._limited), to_micros(log.now)])
         return Claimed((), log.now) if held_back else claimed
 
-    def _claim(
-        self, worker_id: str, request: ClaimRequest, now: datetime, *, gated: bool
-    ) -> Claimed | None:
-        """Give what was claimed; ``None`` where a limit asks for turns."""
-        queues = [share.queue for share in request.shares]
-        at = to_micros(now)
-        second = any(share.most < request.max_jobs for share in request.shares)
-        text = statements.claim(len(queues), second_pass=second, gated=gated, logged=self._logged)
+    def _is_limited(self, request: ClaimRequest) -> bool:
+        return not self._limited.isdisjoint(share.queue for share in request.shares)
+
+    def _claim_statement(
+        self,
+        worker_id: str,
+        request: ClaimRequest,
+        now: datetime,
+        *,
+        gated: bool,
+        reported: bool = False,
+    ) -> Statement:
+        text = statements.claim(
+            len(request.shares),
+            second_pass=any(share.most < request.max_jobs for share in request.shares),
+            gated=gated,
+            logged=self._logged,
+            reported=reported,
+        )
         parameters: dict[str, Any] = {
-            "queues": queues,
-            "now": at,
+            "queues": [share.queue for share in request.shares],
+            "now": to_micros(now),
             "room": request.max_jobs,
             "worker": worker_id,
             "expires": to_micros(now + request.lease_duration),
@@ -180,7 +216,11 @@ class PostgresDialect(Dialect):
         for place, share in enumerate(request.shares):
             parameters[f"queue{place}"] = share.queue
             parameters[f"most{place}"] = min(share.most, request.max_jobs)
-        rows = self._rows(text, parameters)
+        return Statement(text, parameters)
+
+    def _claimed(self, rows: Rows, worker_id: str, request: ClaimRequest) -> Claimed | None:
+        """Give what was claimed; ``None`` where a limit asks for turns."""
+        queues = [share.queue for share in request.shares]
         if rows[0][0]:
             self._limited = frozenset(queues)
             return None
@@ -189,26 +229,68 @@ class PostgresDialect(Dialect):
             return Claimed((), None if next_due is None else from_micros(next_due))
         order = queue_order(queues)
         rows.sort(key=lambda row: (order[row[5]], row[8], row[2]))
-        return Claimed([_claimed_job(row[3:], worker_id) for row in rows])
+        return Claimed([claimed_job(row[3:], worker_id) for row in rows])
 
     # -- heartbeat ----------------------------------------------------------------
 
     def renew(
         self, leases: Sequence[Lease], duration: timedelta, now: datetime
     ) -> Sequence[Renewal]:
-        """Renew leases in one statement."""
-        rows = self._rows(
-            statements.RENEW,
-            [_json(map(_lease_object, count(1), leases)), to_micros(now + duration)],
-        )
-        return [_RENEWALS[answer] for _, answer in sorted(rows)]
+        """Renew leases in one round trip."""
+        asked = leases_json(enumerate(leases, start=1))
+        (rows,) = self._send(Statement(statements.RENEW, [asked, to_micros(now + duration)]))
+        return [RENEWALS[answer] for _, answer in sorted(rows)]
 
     # -- outcomes -----------------------------------------------------------------
+
+    def exchange(
+        self, batch: Sequence[Settling], worker_id: str, request: ClaimRequest, now: datetime
+    ) -> tuple[list[Reported | None], Claimed | None]:
+        """Settle, then claim, in one transaction and one round trip; see ``Dialect``."""
+        if self._is_limited(request):
+            return self.settle(batch, now), None
+        settled, rows = self._send(
+            self._settle_statement(batch, now, notes_all=True),
+            self._claim_statement(worker_id, request, now, gated=False, reported=True),
+        )
+        answers = self._answers(batch, settled)
+        if any(answer is None or answer.verdict is not Verdict.APPLIED for answer in answers):
+            return answers, None  # the claim had no room
+        return answers, self._claimed(rows, worker_id, request)
 
     def settle(
         self, batch: Sequence[Settling], now: datetime, *, ends_too: bool = False
     ) -> list[Reported | None]:
         """Write outcomes in one statement, with their log, tags and outputs."""
+        (rows,) = self._send(self._settle_statement(batch, now, ends_too=ends_too))
+        return self._answers(batch, rows)
+
+    def _answers(self, batch: Sequence[Settling], rows: Rows) -> list[Reported | None]:
+        """Give an answer per outcome; look again for those that were not found."""
+        states = {row[0]: row[1] for row in rows}
+        missing = [place for place in range(1, len(batch) + 1) if place not in states]
+        alive = set()
+        if missing:
+            asked = leases_json((place, batch[place - 1].lease) for place in missing)
+            alive = {place for (place,) in self._rows(statements.ALIVE, [asked])}
+        answers: list[Reported | None] = []
+        for place in range(1, len(batch) + 1):
+            if place not in states:
+                answers.append(Reported(Verdict.BUSY if place in alive else Verdict.STALE))
+            elif states[place] is None:
+                answers.append(None)
+            else:
+                answers.append(APPLIED[states[place]])
+        return answers
+
+    def _settle_statement(
+        self,
+        batch: Sequence[Settling],
+        now: datetime,
+        *,
+        ends_too: bool = False,
+        notes_all: bool = False,
+    ) -> Statement:
         tags = [
             (place, *stored_tag(tag))
             for place, item in enumerate(batch, start=1)
@@ -220,88 +302,27 @@ class PostgresDialect(Dialect):
             if item.settlement.output is not None
         ]
         text = statements.settle(
-            logged=self._logged, tagged=bool(tags), with_output=bool(outputs), ends_too=ends_too
+            logged=self._logged,
+            tagged=bool(tags),
+            with_output=bool(outputs),
+            ends_too=ends_too,
+            notes_all=notes_all,
         )
         wants_detail = self.history is HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL
-        asked = (
-            _settling_object(place, item, wants_detail=wants_detail)
-            for place, item in enumerate(batch, start=1)
-        )
-        parameters: list[Any] = [_json(asked), to_micros(now)]
+        asked = outcomes_json(batch, wants_detail=wants_detail)
+        parameters: list[Any] = [asked, to_micros(now)]
         if self._logged:
             parameters.append(to_micros(now))
         if outputs:
             parameters += [list(column) for column in zip(*outputs, strict=True)]
         if tags:
             parameters += [list(column) for column in zip(*tags, strict=True)]
-        return [_answer(*row[1:]) for row in sorted(self._rows(text, parameters))]
+        if notes_all:
+            parameters.append(len(batch))
+        return Statement(text, parameters)
 
     def settle_in(
         self, log: TransitionLog, batch: Sequence[Settling], *, ends_too: bool = False
     ) -> list[Reported | None]:
         """Settle inside an open transaction; the statement writes the log itself."""
         return self.settle(batch, log.now, ends_too=ends_too) if batch else []
-
-
-_RENEWALS = {
-    0: Renewal.LOST,
-    1: Renewal.BUSY,
-    2: Renewal.RENEWED,
-    3: Renewal.CANCEL_REQUESTED,
-}
-
-
-def _json(objects: Iterable[dict[str, Any]]) -> str:
-    return msgspec.json.encode(list(objects)).decode()
-
-
-def _lease_object(place: int, lease: Lease) -> dict[str, Any]:
-    return {
-        "ord": place,
-        "job_id": lease.job_id,
-        "worker_id": lease.worker_id,
-        "attempt": lease.attempt,
-        "claim_number": lease.claim_number,
-    }
-
-
-def _settling_object(place: int, item: Settling, *, wants_detail: bool) -> dict[str, Any]:
-    settlement = item.settlement
-    due_time = settlement.due_time
-    return {
-        **_lease_object(place, item.lease),
-        "state": settlement.state.value,
-        "due_time": None if due_time is None else to_micros(due_time),
-        "cause": settlement.cause,
-        "detail": settlement.detail if wants_detail else None,
-        "gives_back": int(settlement.gives_attempt_back),
-        "yields": settlement.yields_to_cancel,
-    }
-
-
-def _answer(code: int, state: int | None) -> Reported | None:
-    match code:
-        case 0:
-            return Reported(Verdict.STALE)
-        case 1:
-            return Reported(Verdict.BUSY)
-        case 2:
-            return None
-    return Reported(Verdict.APPLIED, _STATES[state])
-
-
-_STATES: dict[int | None, JobState] = {state.value: state for state in JobState}
-
-
-def _claimed_job(row: tuple[Any, ...], worker_id: str) -> ClaimedJob:
-    job_id, wire_name, queue, attempt, claim, _, payload, tags, schedule, tick, trace = row
-    return ClaimedJob(
-        Lease(job_id, worker_id, attempt, claim),
-        wire_name,
-        queue,
-        bytes(payload),
-        tuple(map(tag_from_row, msgspec.json.decode(tags))) if tags else (),
-        schedule,
-        None if tick is None else from_micros(tick),
-        trace,
-    )

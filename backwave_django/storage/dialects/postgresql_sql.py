@@ -74,11 +74,17 @@ _CHOOSE = """pick{place} AS MATERIALIZED (
      FOR NO KEY UPDATE SKIP LOCKED
 )"""
 
-_NOT_PAUSED = "NOT EXISTS (SELECT 1 FROM settings WHERE name = %(queue{of})s AND paused)"
+_SETTINGS = """settings AS MATERIALIZED (
+  SELECT coalesce(bool_or(concurrency_limit IS NOT NULL), false) AS limited,
+         coalesce(array_agg(name::text) FILTER (WHERE paused), ARRAY[]::text[]) AS paused
+    FROM {queue} WHERE name = ANY (%(queues)s::text[])
+)"""
+
+_NOT_PAUSED = "%(queue{of})s <> ALL (paused)"
 
 _ROOM = """, (SELECT greatest(0, q.concurrency_limit - (
       SELECT count(*) FROM {{job}} j WHERE j.state = {{LEASED}} AND j.queue = q.name){taken})
-     FROM settings q WHERE q.name = %(queue{of})s AND q.concurrency_limit IS NOT NULL)"""
+     FROM {{queue}} q WHERE q.name = %(queue{of})s AND q.concurrency_limit IS NOT NULL)"""
 
 _LEASE = """, leased AS (
   UPDATE {job}
@@ -103,7 +109,7 @@ SELECT {limited},
                           WHERE state = {{SCHEDULED}} AND queue = asked.name
                             AND due_time > %(now)s
                           ORDER BY due_time LIMIT 1) AS later
-          WHERE NOT EXISTS (SELECT 1 FROM settings s WHERE s.name = asked.name AND s.paused)
+          WHERE (SELECT asked.name <> ALL (paused) FROM settings)
        ) END,
        l.sequence, l.job_id, l.wire_name, l.queue, l.attempt, l.claim_number, l.due_time,
        c.payload,
@@ -114,65 +120,65 @@ SELECT {limited},
   LEFT JOIN (leased l JOIN {{content}} c ON c.job_id = l.sequence) ON true"""
 
 
+_ROOM_AFTER_REPORT = """(SELECT CASE current_setting('backwave.settled', true)
+                                WHEN 'all' THEN %(room)s::bigint ELSE 0 END)"""
+
+
 @functools.cache
-def claim(queue_count: int, *, second_pass: bool, gated: bool, logged: bool) -> str:
+def claim(
+    queue_count: int, *, second_pass: bool, gated: bool, logged: bool, reported: bool = False
+) -> str:
     """Give the statement that claims from so many queues.
 
     Ungated, it claims nothing and says so (first column) if any queue has a limit.
     Gated, it is run under the gates of the limited queues, and counts what they hold.
+    ``reported``: it claims nothing unless the report before it, in the same transaction,
+    noted that it settled all.
     """
     picks: list[str] = []
     names: list[str] = []
     passes = [(of, False) for of in range(queue_count)]
     passes += [(of, True) for of in range(queue_count)] * second_pass
     for place, (of, is_second) in enumerate(passes):
-        taken = " - ".join(["%(room)s", *(f"(SELECT count(*) FROM {name})" for name in names)])
-        guard, most = _NOT_PAUSED.format(of=of), f"%(most{of})s::bigint, "
-        extra = ""
+        earlier = (f" - (SELECT count(*) FROM {name})" for name in names)
+        taken = "".join([_ROOM_AFTER_REPORT if reported else "%(room)s", *earlier])
+        open_to_all = "true" if gated else "NOT limited"
+        guard = f"(SELECT {open_to_all} AND {_NOT_PAUSED.format(of=of)} FROM settings)"
+        most, extra = f"%(most{of})s::bigint, ", ""
         if is_second:
             guard += f" AND sequence <> ALL (ARRAY (SELECT sequence FROM pick{of}))"
             most, extra = "", f" - (SELECT count(*) FROM pick{of})"
-        if gated:
-            room = _ROOM.format(of=of, taken=extra)
-        else:
-            guard, room = f"(SELECT NOT limited FROM limits) AND {guard}", ""
+        room = _ROOM.format(of=of, taken=extra) if gated else ""
         count = f"greatest(0, least({most}{taken}{room}))"
         picks.append(_CHOOSE.format(place=place, of=of, guard=guard, count=count))
         names.append(f"pick{place}")
     union = " UNION ALL ".join(f"SELECT sequence FROM {name}" for name in names)
-    text = ",\n".join(
-        [
-            "WITH settings AS MATERIALIZED (SELECT name, paused, concurrency_limit FROM {queue}"
-            " WHERE name = ANY (%(queues)s::text[]))",
-            "limits AS MATERIALIZED (SELECT EXISTS (SELECT 1 FROM settings"
-            " WHERE concurrency_limit IS NOT NULL) AS limited)",
-            *picks,
-            f"picked AS ({union})",
-        ]
-    )
-    answer = _CLAIM_ANSWER.format(limited="false" if gated else "(SELECT limited FROM limits)")
+    text = ",\n".join([f"WITH {_SETTINGS}", *picks, f"picked AS ({union})"])
+    answer = _CLAIM_ANSWER.format(limited="false" if gated else "(SELECT limited FROM settings)")
     return sql(text + _LEASE + _LEASE_LOG * logged + answer)
 
 
 # What is asked goes as one JSON text: composing it, and reading it on the server, costs a
 # fraction of what ten arrays cost.
-_LEASES = """asked AS (
+_ASKED = """asked AS (
   SELECT * FROM jsonb_to_recordset(%s::jsonb)
     AS a(ord int, job_id uuid, worker_id text, attempt int, claim_number int{more})
-), locked AS MATERIALIZED (
+)"""
+
+_LEASES = (
+    _ASKED
+    + """, locked AS MATERIALIZED (
   SELECT sequence, job_id, lease_owner, attempt, claim_number, ordinal, due_time, cancel_cause
     FROM {{job}} WHERE job_id = ANY (ARRAY (SELECT job_id FROM asked)) AND state = {{LEASED}}
      FOR NO KEY UPDATE SKIP LOCKED
 )"""
+)
 
 _FENCE = """{row}.job_id = a.job_id AND {row}.lease_owner = a.worker_id
        AND {row}.attempt = a.attempt AND {row}.claim_number = a.claim_number"""
 
-_BUSY = f"""NOT EXISTS (SELECT 1 FROM locked k WHERE k.job_id = a.job_id)
-       AND EXISTS (SELECT 1 FROM {{job}} s
-                    WHERE s.state = {{LEASED}} AND {_FENCE.format(row="s")})"""
-"""Alive for all that can be seen, but locked by someone else."""
-
+_ALIVE = f"""EXISTS (SELECT 1 FROM {{job}} s
+                WHERE s.state = {{LEASED}} AND {_FENCE.format(row="s")})"""
 RENEW = sql(
     "WITH "
     + _LEASES.format(more="")
@@ -183,7 +189,8 @@ RENEW = sql(
   RETURNING a.ord, k.cancel_cause IS NOT NULL AS cancelling
 )
 SELECT a.ord, CASE WHEN r.cancelling THEN 3 WHEN r.ord IS NOT NULL THEN 2
-                   WHEN {_BUSY} THEN 1 ELSE 0 END
+                   WHEN NOT EXISTS (SELECT 1 FROM locked k WHERE k.job_id = a.job_id)
+                    AND {_ALIVE} THEN 1 ELSE 0 END
   FROM asked a LEFT JOIN renewed r ON r.ord = a.ord"""
 )
 """Answers: 0 lost, 1 busy, 2 renewed, 3 renewed and cancellation requested."""
@@ -195,8 +202,9 @@ _SETTLE = (
         ", yields bool"
     )
     + f""", live AS MATERIALIZED (
-  SELECT a.ord, a.detail, a.due_time, k.sequence, k.ordinal, k.cancel_cause, a.gives_back,
-         a.cause, a.yields AND k.cancel_cause IS NOT NULL AS cancelled,
+  SELECT a.ord, a.detail, a.due_time, k.sequence, k.ordinal, k.cancel_cause,
+         coalesce(a.gives_back, 0) AS gives_back,
+         a.cause, coalesce(a.yields, false) AND k.cancel_cause IS NOT NULL AS cancelled,
          CASE WHEN a.yields AND k.cancel_cause IS NOT NULL THEN {{CANCELLED}} ELSE a.state END
            AS state,
          EXISTS (SELECT 1 FROM {{dependency}} d WHERE d.parent_id = k.sequence AND d.open)
@@ -239,25 +247,35 @@ _SETTLE_TAGS = """, tagged AS (
   ON CONFLICT DO NOTHING
 )"""
 
-_SETTLE_ANSWER = f"""
-SELECT a.ord, CASE WHEN s.ord IS NOT NULL THEN 3 WHEN l.ord IS NOT NULL THEN 2
-                   WHEN {_BUSY} THEN 1 ELSE 0 END, s.state
-  FROM asked a LEFT JOIN settled s ON s.ord = a.ord LEFT JOIN live l ON l.ord = a.ord"""
+_SETTLE_ANSWER = """
+SELECT l.ord, s.state{noted} FROM live l LEFT JOIN settled s ON s.ord = l.ord{noting}"""
+
+_NOTING = """,
+       (SELECT set_config('backwave.settled', CASE (SELECT count(*) FROM settled)
+                                              WHEN %s THEN 'all' ELSE '' END, true)) AS noted"""
+
+ALIVE = sql(f"WITH {_ASKED.format(more='')} SELECT a.ord FROM asked a WHERE {_ALIVE}")
+"""Places of the leases that are alive, for all that can be seen."""
 
 
 @functools.cache
-def settle(*, logged: bool, tagged: bool, with_output: bool, ends_too: bool) -> str:
+def settle(
+    *, logged: bool, tagged: bool, with_output: bool, ends_too: bool, notes_all: bool = False
+) -> str:
     """Give the statement that records outcomes.
 
-    Answers: 0 stale, 1 busy, 2 not written because it ends a job that gates others, 3
-    applied, with the state. ``ends_too`` writes those as well.
+    Answers with the place and the new state of each; no state for one that was not
+    written because it ends a job that gates others, nothing at all for one whose lease
+    is not there to be locked. ``ends_too`` writes the ends as well. ``notes_all``: if all
+    were written, tells the claim that follows in the same transaction.
     """
+    answer = _SETTLE_ANSWER.format(noted=", noted.*" * notes_all, noting=_NOTING * notes_all)
     ends = "true" if ends_too else "NOT (l.gates AND l.state >= {FIRST_TERMINAL})"
     text = (
         _SETTLE.replace("{ends}", ends)
         + _SETTLE_LOG.replace("{job_log}", "{transition}") * logged
         + _SETTLE_OUTPUT * with_output
         + _SETTLE_TAGS * tagged
-        + _SETTLE_ANSWER
+        + answer
     )
     return sql(text)

@@ -181,7 +181,21 @@ class DjangoStore:
         ``swept``: the worker is lost, so a request to cancel holds at the last attempt
         too (5.1).
         """
-        answers: list[Reported | None] = [None] * len(outcomes)
+        answers, batch = self._settlings(outcomes, now, swept=swept)
+        if batch:
+            items = list(batch.values())
+            if log is None:
+                settled = self.dialect.settle(items, now)
+            else:
+                settled = self.dialect.settle_in(log, items)
+            answers.update(zip(batch, self._settle_endings(log, items, settled, now), strict=True))
+        return [answers[place] for place in range(len(outcomes))]
+
+    def _settlings(
+        self, outcomes: Sequence[Outcome], now: datetime, *, swept: bool = False
+    ) -> tuple[dict[int, Reported], dict[int, Settling]]:
+        """Say what each outcome means, by its place; or answer it, if that is plain."""
+        answers: dict[int, Reported] = {}
         batch: dict[int, Settling] = {}
         seen: set[Lease] = set()
         for place, outcome in enumerate(outcomes):
@@ -194,29 +208,25 @@ class DjangoStore:
                 batch[place] = Settling(outcome.lease, settlement, tag_set(tags_of(outcome.result)))
             else:
                 answers[place] = Reported(Verdict.OUTPUT_TOO_LARGE)
-        if batch:
-            items = list(batch.values())
-            settled = self._settle(log, items, now)
-            for place, answer in zip(batch, settled, strict=True):
-                answers[place] = answer
-        return [answer for answer in answers if answer is not None]
+        return answers, batch
 
-    def _settle(
-        self, log: TransitionLog | None, items: list[Settling], now: datetime
+    def _settle_endings(
+        self,
+        log: TransitionLog | None,
+        items: list[Settling],
+        answers: Sequence[Reported | None],
+        now: datetime,
     ) -> list[Reported]:
-        if log is None:
-            first = self.dialect.settle(items, now)
-        else:
-            first = self.dialect.settle_in(log, items)
-        ending = [item for item, answer in zip(items, first, strict=True) if answer is None]
+        """Write the ends that the dialect held back, with what they release."""
+        ending = [item for item, answer in zip(items, answers, strict=True) if answer is None]
         if not ending:
-            return [answer for answer in first if answer is not None]
+            return [answer for answer in answers if answer is not None]
         if log is None:
             with self.dialect.writing(now) as log:
                 second = iter(graph.settle_endings(self.dialect, log, ending))
         else:
             second = iter(graph.settle_endings(self.dialect, log, ending))
-        return [next(second) if answer is None else answer for answer in first]
+        return [next(second) if answer is None else answer for answer in answers]
 
     def _has_room_for(self, outcome: Outcome) -> bool:
         result = outcome.result
@@ -235,12 +245,31 @@ class DjangoStore:
         check_instant(now)
         check_worker(worker_id)
         with self.faults():
-            if not outcomes or request is None or not self.dialect.joins_exchange:
+            if not outcomes or request is None:
                 reports = self._report(None, outcomes, now) if outcomes else []
                 return reports, self._claim_rest(None, worker_id, reports, request, now)
+            if not self.dialect.joins_exchange:
+                return self._exchange(worker_id, outcomes, request, now)
             with self.dialect.writing(now) as log:
                 reports = self._report(log, outcomes, now)
                 return reports, self._claim_rest(log, worker_id, reports, request, now)
+
+    def _exchange(
+        self, worker_id: str, outcomes: Sequence[Outcome], request: ClaimRequest, now: datetime
+    ) -> tuple[Sequence[Reported], Claimed | None]:
+        """Exchange by the dialect, and see to what it leaves to be done."""
+        answers, batch = self._settlings(outcomes, now)
+        items = list(batch.values())
+        kept = sum(answer.verdict in KEEPS_SLOT for answer in answers.values())
+        asked = self._clamped(request._replace(max_jobs=max(0, request.max_jobs - kept)))
+        claimed = None
+        if batch:
+            settled, claimed = self.dialect.exchange(items, worker_id, asked, now)
+            answers.update(zip(batch, self._settle_endings(None, items, settled, now), strict=True))
+        reports = [answers[place] for place in range(len(outcomes))]
+        if claimed is None:
+            claimed = self._claim_rest(None, worker_id, reports, request, now)
+        return reports, claimed
 
     def _claim_rest(
         self,
