@@ -17,7 +17,7 @@ from django.utils.translation import pgettext_lazy
 from .conf import table_prefix
 from .core.limits import WIRE_NAME_LENGTH_MAX
 from .core.states import JobState
-from .core.text import QUEUE_NAME_MAX, TAG_KEY_MAX, TAG_VALUE_MAX, WORKER_ID_MAX
+from .core.text import ACTOR_MAX, QUEUE_NAME_MAX, TAG_KEY_MAX, TAG_VALUE_MAX, WORKER_ID_MAX
 from .fields import InstantField, NameField
 
 PREFIX = table_prefix()
@@ -72,6 +72,17 @@ class Job(models.Model):
                 fields=["sequence"],
                 condition=Q(state=JobState.AWAITING_PARENT.value),
                 name=f"{PREFIX}_waiting",
+            ),
+            # For purge, and for counts and lists of what has ended.
+            models.Index(
+                fields=["queue", "state", "terminal_at"],
+                condition=Q(state__gte=JobState.SUCCEEDED.value),
+                name=f"{PREFIX}_ended",
+            ),
+            models.Index(
+                fields=["workflow_id", "sequence"],
+                condition=Q(workflow_id__isnull=False),
+                name=f"{PREFIX}_workflow",
             ),
         ]
         constraints = [
@@ -189,7 +200,8 @@ class Dependency(models.Model):
             models.UniqueConstraint(fields=["child", "parent"], name=f"{PREFIX}_edge_once")
         ]
         indexes = [
-            models.Index(fields=["parent"], condition=Q(open=True), name=f"{PREFIX}_edge_open")
+            models.Index(fields=["parent"], condition=Q(open=True), name=f"{PREFIX}_edge_open"),
+            models.Index(fields=["parent", "child"], name=f"{PREFIX}_edge_down"),
         ]
 
 
@@ -221,3 +233,21 @@ class QueueGate(models.Model):
         verbose_name = _("queue gate")
         verbose_name_plural = _("queue gates")
         default_permissions = ()
+
+
+class AuditRecord(models.Model):
+    """One thing that an operator did."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = InstantField(_("at"))
+    actor = NameField(_("actor"), max_length=ACTOR_MAX, null=True)
+    action = models.CharField(_("action"), max_length=32)
+    target = NameField(_("target"), max_length=QUEUE_NAME_MAX)
+    detail = models.CharField(_("detail"), max_length=255, default="")
+
+    class Meta:
+        db_table = f"{PREFIX}_auditrecord"
+        verbose_name = _("audit record")
+        verbose_name_plural = _("audit records")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["target", "id"], name=f"{PREFIX}_audit_find")]

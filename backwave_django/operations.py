@@ -36,28 +36,29 @@ def cancel(job_id: UUID, *, actor: str | None = None) -> CancelResult:
     return store().cancel(check_job_id(job_id), actor, clock().now())
 
 
-def pause_queue(queue: str) -> bool:
+def pause_queue(queue: str, *, actor: str | None = None) -> bool:
     """Let every claim that starts from now on pass a queue by.
 
     Jobs that run go on. Returns whether the queue was not paused before.
     """
-    return store().pause_queue(queue)
+    return store().pause_queue(queue, actor, clock().now())
 
 
-def resume_queue(queue: str) -> bool:
+def resume_queue(queue: str, *, actor: str | None = None) -> bool:
     """Let claims take from a paused queue again; whether it was paused."""
-    return store().resume_queue(queue)
+    return store().resume_queue(queue, actor, clock().now())
 
 
-def set_concurrency_limit(queue: str, limit: int | None) -> bool:
+def set_concurrency_limit(queue: str, limit: int | None, *, actor: str | None = None) -> bool:
     """Bound how many jobs of a queue run at once in the whole cluster.
 
     Args:
         queue: the queue.
         limit: at least 1; ``None`` lifts the bound. A lower one takes no lease away, it
             only stops new ones.
+        actor: who asks; kept with the audit. At most 150 characters.
 
     Returns:
         Whether that changed anything.
     """
-    return store().set_concurrency_limit(queue, limit)
+    return store().set_concurrency_limit(queue, limit, actor, clock().now())

@@ -21,6 +21,8 @@ class Limits:
         max_claim_batch: jobs in one claim; a larger wish is clamped.
         max_parents_per_job: a job with more is refused at enqueue.
         max_monitor_page_size: rows of one page of a read; a larger wish is clamped.
+        max_purge_batch: jobs in one purge; a larger wish is clamped.
+        max_transitions_per_job: newest log entries that are kept; older ones age out.
         max_failure_detail_bytes: UTF-8 bytes; a longer detail is cut.
         max_output_bytes: encoded output; a longer one is refused, never cut.
     """
@@ -30,6 +32,8 @@ class Limits:
     max_claim_batch: int = 32
     max_parents_per_job: int = 16
     max_monitor_page_size: int = 200
+    max_purge_batch: int = 500
+    max_transitions_per_job: int = 64
     max_failure_detail_bytes: int = 8_192
     max_output_bytes: int = 65_536
 

@@ -55,6 +55,7 @@ _LABELS = {
 }
 
 TERMINAL_STATES = tuple(state for state in JobState if state.is_terminal)
+LIVE_STATES = tuple(state for state in JobState if not state.is_terminal)
 
 
 class Move(Enum):
@@ -103,6 +104,8 @@ MOVES: Mapping[JobState | None, Mapping[Move, JobState]] = MappingProxyType(
         JobState.QUARANTINED: {Move.REQUEUE: JobState.SCHEDULED},
     }
 )
+
+REQUEUEABLE_STATES = tuple(s for s in JobState if Move.REQUEUE in MOVES[s])
 
 LEGAL_STEPS = frozenset(
     (origin, target) for origin, moves in MOVES.items() for target in moves.values()

@@ -17,8 +17,11 @@ TAG_KEY_MAX = 64
 TAG_VALUE_MAX = 256
 ACTOR_MAX = 150
 WORKER_ID_MAX = 128
+SCHEDULE_ID_MAX = 128
 TERMINAL_CAUSE_MAX = 1_024
 """Lengths in code points."""
+
+_ASCII_FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -66,6 +69,11 @@ def visible(text: str) -> str:
     return _UNSTORABLE.sub(
         lambda match: "\\x00" if match[0] == "\x00" else f"\\u{ord(match[0]):04x}", text
     )
+
+
+def ascii_folded(text: str) -> str:
+    """Write A to Z small, and leave every other character as it is."""
+    return text.translate(_ASCII_FOLD)
 
 
 def clipped(text: str, length_max: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -9,8 +10,16 @@ from uuid import UUID
 from ..core.commands import ClaimRequest
 from ..core.errors import InvalidOption
 from ..core.limits import Limits
+from ..core.states import JobState
 from ..core.tags import tag_set
-from ..core.text import ACTOR_MAX, QUEUE_NAME_MAX, WORKER_ID_MAX, check_name, visible
+from ..core.text import (
+    ACTOR_MAX,
+    QUEUE_NAME_MAX,
+    SCHEDULE_ID_MAX,
+    WORKER_ID_MAX,
+    check_name,
+    visible,
+)
 from .errors import StoreMisused
 from .values import EnqueueResult, EnqueueStatus, JobFilter, NewJob
 
@@ -28,6 +37,11 @@ def check_instant(now: datetime, what: str = "now") -> None:
 def check_queue(queue: str) -> str:
     """Refuse what cannot be the name of a queue (0.6)."""
     return check_name("queue", queue, QUEUE_NAME_MAX)
+
+
+def check_schedule(schedule_id: str) -> str:
+    """Refuse what cannot be the id of a schedule (0.6)."""
+    return check_name("schedule id", schedule_id, SCHEDULE_ID_MAX)
 
 
 def check_worker(worker_id: str) -> str:
@@ -62,6 +76,14 @@ def check_limit(limit: int | None) -> None:
         )
 
 
+def check_cutoffs(before: Mapping[JobState, datetime]) -> None:
+    """Refuse to purge jobs that have not ended, or by instants that are not aware UTC (8.3)."""
+    for state, cutoff in before.items():
+        check_instant(cutoff, f"the cutoff of {state.label}")
+        if not state.is_terminal:
+            raise StoreMisused(f"only ended jobs can be purged, not {state.label}", value=state)
+
+
 def with_tag_set(job: NewJob) -> NewJob:
     """Give the job with its tags checked and each of them once (0.6, 2.5)."""
     tags = tag_set(job.tags)
@@ -84,6 +106,10 @@ def refusal_of(job: NewJob, limits: Limits) -> EnqueueResult | None:
     check_instant(job.due_time, "due_time")
     check_name("wire name", job.wire_name, None)
     check_queue(job.queue)
+    if job.tick is not None:
+        check_instant(job.tick, "tick")
+    if job.schedule_id is not None:
+        check_schedule(job.schedule_id)
     if len(job.payload) > limits.max_payload_bytes:
         return EnqueueResult(EnqueueStatus.PAYLOAD_TOO_LARGE)
     if len(job.wire_name) > limits.max_wire_name_length:

@@ -17,6 +17,10 @@ from django.test.utils import CaptureQueriesContext
 def tables(alias, prefix="backwave_"):
     names = connections[alias].introspection.table_names()
     return sorted(name for name in names if name.startswith(prefix))
+
+from backwave_django import models
+COUNT = sum(isinstance(found, type) and found.__module__ == models.__name__ and
+            issubclass(found, models.models.Model) for found in vars(models).values())
 """
 
 ROUND_TRIP = """
@@ -24,7 +28,7 @@ alias, other = "{alias}", "{other}"
 for name in (alias, other):
     call_command("migrate", database=name, verbosity=0)
 there = tables(alias)
-assert len(there) == 7, there
+assert len(there) == COUNT > 7, there
 assert tables(other) == [], "the router keeps them in one place"
 from tests.testapp.jobs import nothing
 nothing.using(tags=["t"], after=[nothing.enqueue()]).enqueue()
@@ -81,7 +85,7 @@ from backwave_django.models import Job
 mine = os.environ["OWN_SCHEMA"]
 call_command("migrate", database="{alias}", verbosity=0)
 assert Job._meta.db_table == mine + "_job"
-assert len(tables("{alias}", mine + "_")) == 7
+assert len(tables("{alias}", mine + "_")) == COUNT
 before = monitor.count_jobs()
 nothing.enqueue()
 call_command("migrate", database="{alias}", check_unapplied=True, verbosity=0)
@@ -100,9 +104,9 @@ def test_two_installations_share_a_database(fresh: tuple[Project, str]) -> None:
     assert second.split() == ["backwave_django_reports", "0", "1"]
     take_away = f"""
 call_command("migrate", "backwave_django_reports", "zero", database="{alias}", verbosity=0)
-print(len(tables("{alias}", "reports_")), len(tables("{alias}")))
+print(len(tables("{alias}", "reports_")), len(tables("{alias}")) == COUNT)
 """
-    assert project.python(WORK + take_away, OWN_SCHEMA="reports").split() == ["0", "7"]
+    assert project.python(WORK + take_away, OWN_SCHEMA="reports").split() == ["0", "True"]
 
 
 def test_the_app_needs_no_admin_and_no_auth(fresh: tuple[Project, str]) -> None:

@@ -12,6 +12,7 @@ from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from backwave_django.models import (
+    AuditRecord,
     Dependency,
     Job,
     JobContent,
@@ -21,7 +22,7 @@ from backwave_django.models import (
     Transition,
 )
 
-TABLES = (Dependency, JobContent, JobTag, Transition, Job, Queue, QueueGate)
+TABLES = (Dependency, JobContent, JobTag, Transition, Job, Queue, QueueGate, AuditRecord)
 PATIENCE_SECONDS = 20
 
 

@@ -87,7 +87,7 @@ def _claim(store: DjangoStore) -> Operation:
 def _claim_by_shares_under_a_limit(store: DjangoStore) -> Operation:
     for queue in (QUEUE, QUEUE, "other"):
         stored(store, queue=queue)
-    store.set_concurrency_limit(QUEUE, 2)
+    store.set_concurrency_limit(QUEUE, 2, None, START)
     return lambda: store.claim(WORKER, request((QUEUE, 1), ("other", 1), max_jobs=3), START)
 
 
@@ -147,16 +147,16 @@ def _cancel_running(store: DjangoStore) -> Operation:
 
 
 def _pause(store: DjangoStore) -> Operation:
-    return lambda: store.pause_queue(QUEUE)
+    return lambda: store.pause_queue(QUEUE, None, START)
 
 
 def _resume(store: DjangoStore) -> Operation:
-    store.pause_queue(QUEUE)
-    return lambda: store.resume_queue(QUEUE)
+    store.pause_queue(QUEUE, None, START)
+    return lambda: store.resume_queue(QUEUE, None, START)
 
 
 def _limit(store: DjangoStore) -> Operation:
-    return lambda: store.set_concurrency_limit(QUEUE, 3)
+    return lambda: store.set_concurrency_limit(QUEUE, 3, None, START)
 
 
 FOR_CALLERS = [

@@ -173,12 +173,12 @@ def test_0_7_an_operators_open_transaction_keeps_no_claim_waiting(name, first, m
     store = make_store(name)
     stored(store)
     if not first:
-        store.set_concurrency_limit(QUEUE, 5)
-        store.pause_queue("other")
+        store.set_concurrency_limit(QUEUE, 5, None, START)
+        store.pause_queue("other", None, START)
     with transaction.atomic(using=store.alias):
-        store.set_concurrency_limit(QUEUE, 1)
-        store.pause_queue(QUEUE)
-        store.resume_queue("other")
+        store.set_concurrency_limit(QUEUE, 1, None, START)
+        store.pause_queue(QUEUE, None, START)
+        store.resume_queue("other", None, START)
         answer = without_waiting(store.alias, claim, store, QUEUE, "other")
     assert len(answer.jobs) == 1
 
@@ -280,7 +280,7 @@ def test_3_5_due_rows_that_another_claimer_has_locked_are_no_due_work(name, make
 def test_3_5_due_rows_that_are_locked_are_not_held_back_by_a_limit(name, make_store):
     """The limit has room; what keeps the job away is somebody's open transaction."""
     store = make_store(name)
-    store.set_concurrency_limit(QUEUE, 5)
+    store.set_concurrency_limit(QUEUE, 5, None, START)
     held = stored(store)
     stored(store, due_time=after(40))
     with open_transaction(store, _locks, held):

@@ -137,7 +137,7 @@ def test_3_6_a_claim_reads_only_the_ready_index(crowded):
 
 def test_3_6_a_claim_by_shares_under_limits_reads_only_partial_indexes(crowded):
     """Two passes over three queues, of which one has a limit."""
-    crowded.set_concurrency_limit("other-7", 5)
+    crowded.set_concurrency_limit("other-7", 5, None, START)
     shares = [(QUEUE, 3), ("other-7", 2), ("other-8", 1)]
     for plan in _plans(crowded, lambda: claim(crowded, *shares, max_jobs=20)):
         assert _scans(crowded.alias, plan) == [], plan

@@ -115,7 +115,7 @@ def test_4_8_outputs_cost_one_statement_more_and_a_limit_a_few(name, make_store)
     """Neither costs a statement per job."""
     store = make_store(name)
     assert _exchange_of_a_full_batch(store, b"out").statements <= 0.2 * BATCH + 1
-    store.set_concurrency_limit(QUEUE, 10 * BATCH)
+    store.set_concurrency_limit(QUEUE, 10 * BATCH, None, START)
     assert _exchange_of_a_full_batch(store, b"out").statements <= 0.2 * BATCH + 4
 
 

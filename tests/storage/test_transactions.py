@@ -99,14 +99,14 @@ def test_0_4_an_operators_action_joins_the_callers_transaction(name, make_store)
     store = make_store(name)
     lease, due = running(store), stored(store, queue="due")
     stored(store, parents=(due,))
-    store.pause_queue("paused")
+    store.pause_queue("paused", None, START)
     before = rows_of_all_tables(store.alias)
     with pytest.raises(Abandoned), transaction.atomic(using=store.alias):
         assert store.cancel(lease.job_id, None, START) is CancelResult.CANCELLATION_REQUESTED
         assert store.cancel(due, None, START) is CancelResult.CANCELLED_IMMEDIATELY
-        assert store.pause_queue("due")
-        assert store.resume_queue("paused")
-        assert store.set_concurrency_limit("due", 1)
+        assert store.pause_queue("due", None, START)
+        assert store.resume_queue("paused", None, START)
+        assert store.set_concurrency_limit("due", 1, None, START)
         assert state_of(store, due) is JobState.CANCELLED
         raise Abandoned
     assert rows_of_all_tables(store.alias) == before
@@ -241,7 +241,7 @@ def test_0_3_every_isolation_level_of_an_alias_is_served(portable, isolated_alia
         parent = stored(store)
         child = stored(store, parents=(parent,))
         assert store.enqueue(new_job(job_id=taken), START).status is EnqueueStatus.DUPLICATE
-    store.set_concurrency_limit(QUEUE, 1)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
     lease = claimed_job(store, parent).lease
     stored(store)
     assert not claim(store).jobs
@@ -257,7 +257,7 @@ def test_0_3_a_limit_is_counted_right_at_every_isolation_level(
     """The store's own transactions are READ COMMITTED, so a claim that waited sees the others."""
     first = make_store("postgres-portable" if portable else "postgres")
     second = DjangoStore(isolated_alias, dialect=Dialect(isolated_alias) if portable else None)
-    first.set_concurrency_limit(QUEUE, 3)
+    first.set_concurrency_limit(QUEUE, 3, None, START)
     for _ in range(9):
         stored(first)
     with elsewhere() as start:
@@ -278,7 +278,7 @@ def test_0_3_a_limit_is_counted_right_at_every_isolation_level(
 def test_3_4_a_claim_that_waited_for_its_turn_counts_what_was_leased_meanwhile(name, make_store):
     """A limit counts leases that were made while the claim waited for its turn."""
     store = make_store(name)
-    store.set_concurrency_limit(QUEUE, 3)
+    store.set_concurrency_limit(QUEUE, 3, None, START)
     for _ in range(9):
         stored(store)
     with elsewhere() as start:
@@ -299,13 +299,13 @@ def test_3_3_a_setting_made_by_one_node_binds_the_next_claim_of_another(name, re
         stored(node)
     assert len(claim(node, max_jobs=1).jobs) == 1
     if result == "limit":
-        operator.set_concurrency_limit(QUEUE, 2)
+        operator.set_concurrency_limit(QUEUE, 2, None, START)
         assert len(claim(node).jobs) == 1
-        operator.set_concurrency_limit(QUEUE, None)
+        operator.set_concurrency_limit(QUEUE, None, None, START)
     else:
-        operator.pause_queue(QUEUE)
+        operator.pause_queue(QUEUE, None, START)
         assert not claim(node).jobs
-        operator.resume_queue(QUEUE)
+        operator.resume_queue(QUEUE, None, START)
     assert claim(node).jobs
     assert snapshot(node, stored(node, due_time=after(9))).state is JobState.SCHEDULED
 

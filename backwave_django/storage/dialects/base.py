@@ -25,7 +25,7 @@ from django.db import (
     transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
@@ -85,7 +85,7 @@ class Dialect:
         In a caller's transaction it is a savepoint, so that a failure undoes this and
         nothing else.
         """
-        with self.atomic():
+        with self.store_atomic():
             log = TransitionLog(self.history, now)
             yield log
             self.write_log(log)
@@ -93,6 +93,10 @@ class Dialect:
     def atomic(self) -> Any:
         """Open a transaction, or a savepoint in the one that is open."""
         return transaction.atomic(using=self.alias)
+
+    def store_atomic(self) -> Any:
+        """Open a transaction as the store's own are, or a savepoint in the one that is open."""
+        return self.atomic()
 
     def is_transient(self, error: Exception) -> bool:
         """Whether the same call may succeed later (rule 10.1)."""
@@ -122,6 +126,29 @@ class Dialect:
             no_key=features.has_select_for_no_key_update,
             of=("self",) if features.has_select_for_update_of else (),
         )
+
+    def locked_to_delete(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
+        """Lock rows against everything, in the order given; pass locked ones by."""
+        features = self.connection.features
+        return jobs.select_for_update(
+            skip_locked=features.has_select_for_update_skip_locked,
+            of=("self",) if features.has_select_for_update_of else (),
+        )
+
+    def is_ancestor(self, ancestor: int, of: int) -> bool:
+        """Whether one job gates another, however far up; by sequence."""
+        edges = Dependency.objects.using(self.alias)
+        seen: set[int] = set()
+        frontier = {of}
+        while frontier and ancestor not in seen:
+            found: set[int] = set()
+            below = sorted(frontier)
+            for start in range(0, len(below), CHUNK):
+                chunk = edges.filter(child_id__in=below[start : start + CHUNK])
+                found.update(chunk.values_list("parent_id", flat=True))
+            frontier = found - seen
+            seen |= found
+        return ancestor in seen
 
     def lock_parents(self, job_ids: Sequence[UUID]) -> None:
         """Keep these jobs from vanishing until the transaction ends, where it can."""
@@ -192,6 +219,14 @@ class Dialect:
         entries = log.take()
         if entries:
             self._insert_chunked(TransitionRow, [transition_row(e, log.now) for e in entries])
+
+    def trim_logs(self, job_ids: Sequence[UUID], most: int) -> None:
+        """Let all but the newest ``most`` log entries of each job age out (8.1)."""
+        for start in range(0, len(job_ids), CHUNK):
+            TransitionRow.objects.using(self.alias).filter(
+                job__job_id__in=job_ids[start : start + CHUNK],
+                ordinal__lte=F("job__ordinal") - most,
+            ).delete()
 
     # -- claim --------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from ..orm.rows import NewRow, Settling, TransitionLog, queue_order, stored_tag
 from ..values import HistoryPolicy
 from . import postgresql_sql as statements
 from .base import Dialect
+from .graph_sql import IS_ANCESTOR
 from .postgresql_rows import APPLIED, RENEWALS, claimed_job, leases_json, outcomes_json
 from .postgresql_trip import (
     LOST_STATEMENT,
@@ -86,16 +87,22 @@ class PostgresDialect(Dialect):
         return from_micros(rows[0][0])
 
     @contextmanager
-    def writing(self, now: datetime) -> Iterator[TransitionLog]:
+    def store_atomic(self) -> Iterator[None]:
         """Make a transaction at READ COMMITTED, whatever the alias or the server says.
 
-        The statements here count on seeing what was committed before each of them.
+        The statements here count on seeing what was committed before each of them. A
+        lock is waited for as long as on the hot path. In a caller's transaction both are
+        the caller's.
         """
         joins = self.connection.in_atomic_block
-        with super().writing(now) as log:
+        with self.atomic():
             if not joins:
-                self._execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", [])
-            yield log
+                self._execute(statements.OWN_TRANSACTION, None)
+            yield
+
+    def is_ancestor(self, ancestor: int, of: int) -> bool:
+        """Whether one job gates another, however far up, in one statement."""
+        return bool(self._rows(IS_ANCESTOR, [of, ancestor]))
 
     def lock_parents(self, job_ids: Sequence[UUID]) -> None:
         """Take the weakest row lock: it lets the parents run, end and be cancelled."""
@@ -122,7 +129,7 @@ class PostgresDialect(Dialect):
             rows: Rows = cursor.fetchall()
             return rows
 
-    def _execute(self, text: str, parameters: Sequence[Any]) -> None:
+    def _execute(self, text: str, parameters: Sequence[Any] | None) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(text, parameters)
 
@@ -133,7 +140,8 @@ class PostgresDialect(Dialect):
         if not rows:
             return {}
         tags = [(row.job.job_id, *stored_tag(tag)) for row in rows for tag in row.job.tags]
-        text = statements.insert_jobs(logged=self._logged, tagged=bool(tags))
+        linked = any(row.job.is_linked for row in rows)
+        text = statements.insert_jobs(logged=self._logged, tagged=bool(tags), linked=linked)
         parameters: list[Any] = [
             [row.job.job_id for row in rows],
             [row.job.wire_name for row in rows],
@@ -145,9 +153,15 @@ class PostgresDialect(Dialect):
             [row.job.mode.value for row in rows],
             [row.cause for row in rows],
             [row.job.trace_context for row in rows],
-            to_micros(now),
-            to_micros(now),
         ]
+        if linked:
+            ticks = [row.job.tick for row in rows]
+            parameters += [
+                [row.job.schedule_id for row in rows],
+                [None if tick is None else to_micros(tick) for tick in ticks],
+                [row.job.workflow_id for row in rows],
+            ]
+        parameters += [to_micros(now), to_micros(now)]
         if self._logged:
             parameters.append(to_micros(now))
         if tags:

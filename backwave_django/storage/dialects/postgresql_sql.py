@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 
+from .postgresql_trip import LOCK_TIMEOUT
 from .sql import sql
+
+OWN_TRANSACTION = f"""SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"""
 
 LOCK_PARENTS = sql(
     "SELECT sequence FROM {job} WHERE job_id = ANY (%s::uuid[]) ORDER BY sequence FOR KEY SHARE"
@@ -28,14 +32,17 @@ _INSERT_JOBS = """
 WITH input AS MATERIALIZED (
   SELECT nextval((SELECT pg_get_serial_sequence('{job}', 'sequence'))::regclass) AS sequence, i.*
     FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::bytea[], %s::bigint[],
-                       %s::smallint[], %s::int[], %s::smallint[], %s::text[], %s::text[])
+                       %s::smallint[], %s::int[], %s::smallint[], %s::text[],
+                       %s::text[][link arrays])
     WITH ORDINALITY AS i(job_id, wire_name, queue, payload, due_time,
-                         state, latch, mode, cause, trace_context, ord)
+                         state, latch, mode, cause, trace_context[links], ord)
 ), inserted AS (
   INSERT INTO {job} (sequence, job_id, wire_name, queue, state, attempt, claim_number, ordinal,
-                     due_time, enqueued_at, terminal_at, terminal_cause, mode, latch, trace_context)
+                     due_time, enqueued_at, terminal_at, terminal_cause, mode, latch,
+                     trace_context[links])
   SELECT sequence, job_id, wire_name, queue, state, 0, 0, 1, due_time, %s::bigint,
          CASE WHEN state >= {FIRST_TERMINAL} THEN %s::bigint END, cause, mode, latch, trace_context
+         [links]
     FROM input ORDER BY job_id
   ON CONFLICT (job_id) DO NOTHING
   RETURNING sequence, job_id, state
@@ -58,10 +65,20 @@ _INSERT_TAGS = """, tagged AS (
 )"""
 
 
+LINKS = ("schedule_id text", "tick bigint", "workflow_id uuid")
+"""Columns that few jobs fill: where a job comes from, and what it belongs to."""
+
+
 @functools.cache
-def insert_jobs(*, logged: bool, tagged: bool) -> str:
-    """Give the statement that stores jobs with all that hangs on them."""
-    parts = [_INSERT_JOBS, _INSERT_LOG * logged, _INSERT_TAGS * tagged]
+def insert_jobs(*, logged: bool, tagged: bool, linked: bool) -> str:
+    """Give the statement that stores jobs with all that hangs on them.
+
+    ``linked``: with the columns of ``LINKS``, whose arrays follow those of the others.
+    """
+    names = "".join(f", {link.split()[0]}" for link in LINKS) * linked
+    arrays = "".join(f", %s::{link.split()[1]}[]" for link in LINKS) * linked
+    jobs = _INSERT_JOBS.replace("[links]", names).replace("[link arrays]", arrays)
+    parts = [jobs, _INSERT_LOG * logged, _INSERT_TAGS * tagged]
     return sql("".join(parts) + "\nSELECT sequence, job_id FROM inserted")
 
 

@@ -39,6 +39,7 @@ from ..orm.rows import (
 )
 from . import sqlite_sql as statements
 from .base import Dialect
+from .graph_sql import IS_ANCESTOR
 
 Item = TypeVar("Item")
 
@@ -101,6 +102,10 @@ class SQLiteDialect(Dialect):
             cursor.execute(text, parameters)
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
+
+    def is_ancestor(self, ancestor: int, of: int) -> bool:
+        """Whether one job gates another, however far up, in one statement."""
+        return bool(self._rows(IS_ANCESTOR, [of, ancestor]))
 
     # -- enqueue ------------------------------------------------------------------
 
@@ -291,7 +296,8 @@ def _job_values(row: NewRow, now: int) -> tuple[Any, ...]:
     return (
         job.job_id.hex, job.wire_name, job.queue, row.state.value, to_micros(job.due_time), now,
         now if row.state.is_terminal else None, row.cause, job.mode.value, row.latch,
-        job.trace_context,
+        job.trace_context, job.schedule_id, None if job.tick is None else to_micros(job.tick),
+        None if job.workflow_id is None else job.workflow_id.hex,
     )  # fmt: skip
 
 

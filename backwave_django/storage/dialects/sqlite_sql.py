@@ -35,10 +35,11 @@ def insert(target: tuple[str, str], row_count: int, width: int) -> str:
 @functools.lru_cache(maxsize=256)
 def insert_jobs(row_count: int) -> str:
     """Give the insert of so many jobs; an id that is there already is passed over."""
-    row = "(%s, %s, %s, %s, 0, 0, 1, %s, %s, %s, %s, %s, %s, %s)"
+    row = "(%s, %s, %s, %s, 0, 0, 1, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
     return sql(
         "INSERT INTO {job} (job_id, wire_name, queue, state, attempt, claim_number, ordinal,"
-        " due_time, enqueued_at, terminal_at, terminal_cause, mode, latch, trace_context)"
+        " due_time, enqueued_at, terminal_at, terminal_cause, mode, latch, trace_context,"
+        " schedule_id, tick, workflow_id)"
         f" VALUES {', '.join([row] * row_count)}"
         " ON CONFLICT (job_id) DO NOTHING RETURNING sequence, job_id"
     )

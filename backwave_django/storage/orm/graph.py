@@ -64,10 +64,10 @@ def _end_of(held: dict[UUID, Job], item: Settling) -> JobState:
     return item.settlement.state
 
 
-def follow_cancelled(dialect: Dialect, log: TransitionLog, job: Job) -> None:
-    """Carry an operator's cancellation down the graph; waits for locks."""
-    ends = {job.sequence: Ended(job.job_id, JobState.CANCELLED)}
-    _close_edges_of(dialect, [job.sequence])
+def follow_cancelled(dialect: Dialect, log: TransitionLog, jobs: Sequence[Job]) -> None:
+    """Carry an operator's cancellations down the graph; waits for locks."""
+    ends = {job.sequence: Ended(job.job_id, JobState.CANCELLED) for job in jobs}
+    _close_edges_of(dialect, list(ends))
     closure = Closure(dialect, ends)
     _write(dialect, log, closure, ends, closure.lock(wait=True))
 

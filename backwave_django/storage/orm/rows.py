@@ -112,6 +112,9 @@ def job_row(new: NewRow, now: datetime) -> Job:
         mode=job.mode,
         latch=new.latch,
         trace_context=job.trace_context,
+        schedule_id=job.schedule_id,
+        tick=job.tick,
+        workflow_id=job.workflow_id,
     )
 
 

@@ -40,8 +40,13 @@ CHAPTERS = (
     "exchange",
     "leases",
     "operators",
+    "requeueing",
+    "audit",
     "dependencies",
+    "ancestry",
     "reads",
+    "tagging",
+    "purging",
 )
 """The modules that hold the tests, in the order of the contract."""
 

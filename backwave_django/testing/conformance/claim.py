@@ -214,7 +214,7 @@ def test_3_5_the_advice_keeps_its_microseconds(store: JobStore) -> None:
 
 def test_3_5_due_work_that_a_limit_holds_back_means_now(store: JobStore) -> None:
     """A slot may come free at any moment."""
-    store.set_concurrency_limit(QUEUE, 1)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
     running(store)
     stored(store)
     stored(store, queue="other", due_time=after(30))
@@ -224,7 +224,7 @@ def test_3_5_due_work_that_a_limit_holds_back_means_now(store: JobStore) -> None
 
 def test_3_5_work_due_later_behind_a_full_limit_counts_by_its_due_time(store: JobStore) -> None:
     """Nothing is held back yet."""
-    store.set_concurrency_limit(QUEUE, 1)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
     running(store)
     stored(store, due_time=after(30))
     assert claim(store, now=after(1)).next_due == after(30)
@@ -235,7 +235,7 @@ def test_3_5_a_paused_queue_gives_no_advice(store: JobStore) -> None:
     stored(store, queue="a")
     stored(store, queue="a", due_time=after(10))
     stored(store, queue="b", due_time=after(20))
-    store.pause_queue("a")
+    store.pause_queue("a", None, START)
     assert claim(store, "a").next_due is None
     assert claim(store, "a", "b").next_due == after(20)
 

@@ -76,7 +76,7 @@ def test_4_7_a_swept_job_counts_its_attempt(store: JobStore) -> None:
 
 def test_4_8_an_exchange_reports_and_then_claims(store: JobStore) -> None:
     """What the report frees or releases, the claim can take."""
-    store.set_concurrency_limit(QUEUE, 1)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
     lease = running(store)
     child = stored(store, parents=(lease.job_id,))
     reports, claimed = store.exchange(

@@ -191,7 +191,7 @@ def test_4_6_only_jobs_of_the_given_queues_are_swept(store: JobStore) -> None:
     assert store.expire_leases(["a", "c"], give_up, 10, LAPSED) == 2
     states = [state_of(store, lease.job_id) for lease in leases.values()]
     assert states == [JobState.DEAD_LETTERED, JobState.LEASED] * 2
-    store.pause_queue("b")
+    store.pause_queue("b", None, START)
     assert store.expire_leases(None, give_up, 10, LAPSED) == 2
 
 

@@ -84,8 +84,8 @@ def test_0_6_pauses_and_limits_compare_by_code_point(store: JobStore) -> None:
     """What is set for one queue leaves its look-alikes alone."""
     for name in ALIKE:
         stored(store, queue=name)
-    store.pause_queue("é")
-    store.set_concurrency_limit("E", 1)
+    store.pause_queue("é", None, START)
+    store.set_concurrency_limit("E", 1, None, START)
     stored(store, queue="E")
     stored(store, queue="e")
     found = {name: len(claim(store, name).jobs) for name in ALIKE}
@@ -195,9 +195,9 @@ def test_0_6_a_bad_queue_name_cannot_be_paused_resumed_or_limited(store: JobStor
     for bad in (*BAD_NAMES, "q" * 129):
         for operation in (store.pause_queue, store.resume_queue):
             with pytest.raises(InvalidOption):
-                operation(bad)
+                operation(bad, None, START)
         with pytest.raises(InvalidOption):
-            store.set_concurrency_limit(bad, 1)
+            store.set_concurrency_limit(bad, 1, None, START)
 
 
 def test_0_6_a_bad_queue_name_cannot_be_claimed_from(store: JobStore) -> None:
@@ -245,5 +245,5 @@ def test_0_6_names_with_inner_odd_characters_are_no_bad_names(store: JobStore) -
     """Only NUL, surrogates and outer white space are refused."""
     for name in ODD_NAMES:
         assert state_of(store, stored(store, queue=name)) is JobState.SCHEDULED
-        store.pause_queue(name)
+        store.pause_queue(name, None, START)
         assert not claim(store, name).jobs

@@ -233,28 +233,30 @@ def test_5_1_a_cancel_and_a_claim_at_once_agree(store: JobStore) -> None:
 
 def test_5_4_pausing_and_resuming_are_idempotent(store: JobStore) -> None:
     """Each says whether it has changed anything."""
-    assert [store.pause_queue("q") for _ in range(2)] == [True, False]
-    assert [store.resume_queue("q") for _ in range(2)] == [True, False]
-    assert store.resume_queue("never paused") is False
-    assert store.pause_queue("q") is True
+    assert [store.pause_queue("q", None, START) for _ in range(2)] == [True, False]
+    assert [store.resume_queue("q", None, START) for _ in range(2)] == [True, False]
+    assert store.resume_queue("never paused", None, START) is False
+    assert store.pause_queue("q", None, START) is True
 
 
 def test_5_4_setting_a_limit_is_idempotent(store: JobStore) -> None:
     """It says whether it has changed anything; None lifts the limit."""
-    changes = [store.set_concurrency_limit("q", limit) for limit in (2, 2, 3, None, None, 3)]
+    changes = [
+        store.set_concurrency_limit("q", limit, None, START) for limit in (2, 2, 3, None, None, 3)
+    ]
     assert changes == [True, False, True, True, False, True]
-    assert store.set_concurrency_limit("never limited", None) is False
+    assert store.set_concurrency_limit("never limited", None, None, START) is False
 
 
 def test_5_4_pause_and_limit_are_two_things(store: JobStore) -> None:
     """Neither is lost by setting the other."""
-    store.set_concurrency_limit(QUEUE, 1)
-    store.pause_queue(QUEUE)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
+    store.pause_queue(QUEUE, None, START)
     store_all(store, [new_job(), new_job()])
     assert not claim(store).jobs
-    store.set_concurrency_limit(QUEUE, 2)
+    store.set_concurrency_limit(QUEUE, 2, None, START)
     assert not claim(store).jobs
-    store.resume_queue(QUEUE)
+    store.resume_queue(QUEUE, None, START)
     assert len(claim(store).jobs) == 2
     store_all(store, [new_job()])
     assert not claim(store).jobs
@@ -262,10 +264,10 @@ def test_5_4_pause_and_limit_are_two_things(store: JobStore) -> None:
 
 def test_5_4_a_limit_is_a_whole_number_of_at_least_one(store: JobStore) -> None:
     """Anything else is refused, and the limit stays as it was."""
-    store.set_concurrency_limit(QUEUE, 1)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
     for bad in (0, -1, 1.5, True, "2"):
         with pytest.raises(StoreMisused):
-            store.set_concurrency_limit(QUEUE, bad)  # type: ignore[arg-type]
+            store.set_concurrency_limit(QUEUE, bad, None, START)  # type: ignore[arg-type]
     store_all(store, [new_job(), new_job()])
     assert len(claim(store).jobs) == 1
 
@@ -274,15 +276,15 @@ def test_5_4_the_first_pause_of_a_queue_by_two_at_once_changes_it_once(store: Jo
     """Neither fails, and one of them made the change."""
     for number in range(5):
         queue = f"q{number}"
-        answers = at_once(store, *[partial(store.pause_queue, queue)] * 3)
+        answers = at_once(store, *[partial(store.pause_queue, queue, None, START)] * 3)
         assert sorted(answers) == [False, False, True]
-        answers = at_once(store, *[partial(store.set_concurrency_limit, queue, 2)] * 3)
+        answers = at_once(store, *[partial(store.set_concurrency_limit, queue, 2, None, START)] * 3)
         assert sorted(answers) == [False, False, True]
 
 
 def test_5_1_a_cancelled_job_frees_its_place(store: JobStore) -> None:
     """The next job of the queue is claimed in its stead, within the same limit."""
-    store.set_concurrency_limit(QUEUE, 1)
+    store.set_concurrency_limit(QUEUE, 1, None, START)
     first, second = stored(store), stored(store)
     store.cancel(first, None, START)
     assert claimed_job(store, second).lease.attempt == 1

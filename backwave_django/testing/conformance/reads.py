@@ -53,6 +53,22 @@ def test_8_1_each_state_change_writes_one_row(store: JobStore) -> None:
     ]
 
 
+def test_8_1_the_newest_entries_are_kept(store: JobStore) -> None:
+    """So many as the limit says; what is older ages out, whatever the job goes through."""
+    needs_history(store)
+    most = store.limits.max_transitions_per_job
+    lease = running(store)
+    for number in range(most // 2 + 3):
+        end(store, lease, Released(started=True), after(number))
+        lease = claimed_job(store, lease.job_id, after(number)).lease
+        ordinals = [entry.ordinal for entry in store.job_history(lease.job_id)]
+        newest = 2 * number + 4
+        assert ordinals == list(range(max(1, newest - most + 1), newest + 1))
+    end(store, lease, Succeeded(b"out"))
+    assert len(store.job_history(lease.job_id)) == most
+    assert store.job_output(lease.job_id) == b"out"
+
+
 def test_8_1_the_policy_gates_what_is_written(store: JobStore) -> None:
     """Nothing, the steps alone, or the steps with failure details."""
     lease = running(store)

@@ -140,6 +140,13 @@ def end(
     return answer.state
 
 
+def cancelled_job(store: JobStore, now: datetime = START, **changes: Any) -> UUID:
+    """Enqueue one job and cancel it; give its id."""
+    job_id = stored(store, now, **changes)
+    store.cancel(job_id, None, now)
+    return job_id
+
+
 def settled(store: JobStore, lease: Lease, result: Result, now: datetime = START) -> Reported:
     """Report one outcome again and again until no row that it needs is locked."""
     pause = threading.Event()

@@ -21,7 +21,11 @@ CHAPTERS = (
     "leases",
     "outcomes",
     "graph",
+    "operating",
+    "ancestry",
     "reads",
+    "tagging",
+    "purging",
 )
 
 

@@ -11,7 +11,7 @@ from ....core.events import Claimed, Reported
 from ....core.outcomes import ClaimedJob, Outcome
 from ....core.states import JobState
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row, Tables
+from ....storage.memory.rows import Row, Tables
 from .jobs import OtherTables
 from .registry import Unlocked, breaks, pause
 
@@ -188,10 +188,10 @@ class PausesEverything(InMemoryStore):
 class PausesKnownQueuesOnly(InMemoryStore):
     """Forgets a pause of a queue that has no job yet."""
 
-    def pause_queue(self, queue: str) -> bool:
+    def pause_queue(self, queue: str, actor: str | None, now: datetime) -> bool:
         """Pause what is there."""
         if any(row.queue == queue for row in self._tables.rows.values()):
-            return super().pause_queue(queue)
+            return super().pause_queue(queue, actor, now)
         return True
 
 
@@ -333,12 +333,14 @@ class CountsBeforeItChooses(Unlocked):
 class TakesLeasesAway(InMemoryStore):
     """Ends leases that are over a lowered limit."""
 
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
+    def set_concurrency_limit(
+        self, queue: str, limit: int | None, actor: str | None, now: datetime
+    ) -> bool:
         """Bound a queue by force."""
         running = [r for r in self._tables.rows.values() if r.lease_owner and r.queue == queue]
         for row in running[limit or 1_000 :]:
             row.claim_number += 1
-        return super().set_concurrency_limit(queue, limit)
+        return super().set_concurrency_limit(queue, limit, actor, now)
 
 
 @breaks("3.5", "4.8")

@@ -12,7 +12,7 @@ from ....core.settlement import parent_cause
 from ....core.states import JobState, Move
 from ....storage.contract import ExpiryDecision
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row
+from ....storage.memory.rows import Row
 from ....storage.values import CancelResult, DependencyMode
 from .registry import Unlocked, breaks, pause
 
@@ -70,8 +70,8 @@ class CancelsForAMoment(InMemoryStore):
             row.terminal_cause = "for now"
         return answer
 
-    def _follow(self, ended: Row, now: datetime) -> None:
-        super()._follow(ended, now)
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
+        super()._follow(ended, now, *others)
         for row in self._tables.rows.values():
             if row.terminal_cause == "for now" and ended.job_id in row.gating:
                 row.state = JobState.SCHEDULED
@@ -177,38 +177,42 @@ class CancelsSlowly(Unlocked):
 class ReleasesWhatItSawBefore(Unlocked):
     """Finds the children that wait, and releases them some time later, cancelled or not."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         children = self._tables.waiting_for(ended.job_id)
         if children:
             pause()
         for child in children:
             child.state, child.gating = JobState.AWAITING_PARENT, {ended.job_id}
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
 
 
 @breaks("5.4")
 class ChangesEveryTime(InMemoryStore):
     """Says that each setting was a change."""
 
-    def pause_queue(self, queue: str) -> bool:
+    def pause_queue(self, queue: str, actor: str | None, now: datetime) -> bool:
         """Pause, again."""
-        return super().pause_queue(queue) or True
+        return super().pause_queue(queue, actor, now) or True
 
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
+    def set_concurrency_limit(
+        self, queue: str, limit: int | None, actor: str | None, now: datetime
+    ) -> bool:
         """Bound, again."""
-        return super().set_concurrency_limit(queue, limit) or True
+        return super().set_concurrency_limit(queue, limit, actor, now) or True
 
 
 @breaks("5.4", "3.4")
 class KeepsTheFirstLimit(InMemoryStore):
     """Never changes a limit, and takes what is no number for one."""
 
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
+    def set_concurrency_limit(
+        self, queue: str, limit: int | None, actor: str | None, now: datetime
+    ) -> bool:
         """Bound, once."""
         if not isinstance(limit, int) or limit < 1:
             return False
         return queue not in self._tables.queue_limits and super().set_concurrency_limit(
-            queue, limit
+            queue, limit, actor, now
         )
 
 
@@ -216,12 +220,14 @@ class KeepsTheFirstLimit(InMemoryStore):
 class ResumesWithALimit(InMemoryStore):
     """Forgets a pause when a limit is set, and a limit when a queue is resumed."""
 
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
+    def set_concurrency_limit(
+        self, queue: str, limit: int | None, actor: str | None, now: datetime
+    ) -> bool:
         """Bound, and resume."""
         self._tables.paused.discard(queue)
-        return super().set_concurrency_limit(queue, limit)
+        return super().set_concurrency_limit(queue, limit, actor, now)
 
-    def resume_queue(self, queue: str) -> bool:
+    def resume_queue(self, queue: str, actor: str | None, now: datetime) -> bool:
         """Resume, never."""
         return False
 
@@ -230,38 +236,38 @@ class ResumesWithALimit(InMemoryStore):
 class ReleasesAtTheFirstEnd(InMemoryStore):
     """Lets a child go as soon as one of its parents has ended."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         for child in self._tables.waiting_for(ended.job_id):
             child.gating = {ended.job_id}
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
 
 
 @breaks("6.1", "6.3", "6.4", "4.6")
 class ReleasesInEveryMode(InMemoryStore):
     """Asks only whether parents have ended."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         for child in self._tables.rows.values():
             child.mode = DependencyMode.ON_ANY_TERMINAL
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
 
 
 @breaks("6.1", "6.3", "6.2")
 class CancelsInEveryMode(InMemoryStore):
     """Cancels a child that waits for any end."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         for child in self._tables.rows.values():
             child.mode = DependencyMode.ON_SUCCESS
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
 
 
 @breaks("6.1", "4.4", "8.1", "5.1")
 class NamesTheRootForTheParent(InMemoryStore):
     """Gives every cancelled descendant the same cause, and logs the cascade nowhere."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
-        super()._follow(ended, now)
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
+        super()._follow(ended, now, *others)
         for row in self._tables.rows.values():
             if row.state is JobState.CANCELLED and row.terminal_at == now and row is not ended:
                 row.terminal_cause = "an ancestor failed"
@@ -272,7 +278,7 @@ class NamesTheRootForTheParent(InMemoryStore):
 class GoesOneLevelDown(InMemoryStore):
     """Cancels children, and leaves grandchildren waiting; follows a retry like an end."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         for child in self._tables.waiting_for(ended.job_id):
             child.gating.discard(ended.job_id)
             if child.mode is DependencyMode.ON_SUCCESS and ended.state is not JobState.SUCCEEDED:
@@ -286,9 +292,9 @@ class GoesOneLevelDown(InMemoryStore):
 class ReleasesGrandchildren(InMemoryStore):
     """Takes a released job for one that has ended."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         released = [c for c in self._tables.waiting_for(ended.job_id) if len(c.gating) == 1]
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
         for child in released:
             for grandchild in self._tables.waiting_for(child.job_id):
                 grandchild.gating.clear()
@@ -299,9 +305,9 @@ class ReleasesGrandchildren(InMemoryStore):
 class ReleasesAtOnce(InMemoryStore):
     """Makes a released job due now, whatever its own due time is."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         children = self._tables.waiting_for(ended.job_id)
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
         for child in children:
             if child.state is JobState.SCHEDULED:
                 child.due_time = now
@@ -311,9 +317,9 @@ class ReleasesAtOnce(InMemoryStore):
 class ReleasesIntoThePast(InMemoryStore):
     """Leaves a due time that has passed as it was."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         due = {child.job_id: child.due_time for child in self._tables.waiting_for(ended.job_id)}
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
         for job_id, due_time in due.items():
             self._tables.rows[job_id].due_time = due_time
 
@@ -322,23 +328,23 @@ class ReleasesIntoThePast(InMemoryStore):
 class LosesALatch(Unlocked):
     """Reads what a child still waits for, and writes it back some time later."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         children = self._tables.waiting_for(ended.job_id) if ended.state.is_terminal else []
         seen = {child.job_id: set(child.gating) for child in children}
         if children:
             pause()
         for child in children:
             child.gating = seen[child.job_id]
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
 
 
 @breaks("6.3", "8.1")
 class LogsEveryWay(InMemoryStore):
     """Writes a row for each way by which a cascade comes."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         before = [r for r in self._tables.rows.values() if r.state is JobState.AWAITING_PARENT]
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)
         for row in before:
             if row.state is not JobState.AWAITING_PARENT and row.transitions:
                 row.transitions.append(row.transitions[-1])
@@ -348,8 +354,8 @@ class LogsEveryWay(InMemoryStore):
 class ForgetsAChildNowAndThen(InMemoryStore):
     """Overlooks the last child of a parent that has several."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         children = self._tables.waiting_for(ended.job_id)
         if len(children) > 2:
             children[-1].gating.add(UUID(int=0))
-        super()._follow(ended, now)
+        super()._follow(ended, now, *others)

@@ -14,7 +14,7 @@ from ....core.outcomes import Failed, LapsedLease, Outcome, Succeeded
 from ....storage.contract import ExpiryDecision
 from ....storage.errors import StoreMisused
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row, Tables
+from ....storage.memory.rows import Row, Tables
 from ....storage.rules import refusal_of
 from ....storage.values import (
     EnqueueResult,

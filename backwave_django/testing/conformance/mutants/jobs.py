@@ -11,7 +11,7 @@ from ....core.events import Reported
 from ....core.outcomes import Lease, Outcome
 from ....core.states import JobState, Move
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row, Tables
+from ....storage.memory.rows import Row, Tables
 from ....storage.values import CancelResult, EnqueueResult, JobSnapshot, NewJob, Transition
 from .registry import Reenqueued, breaks
 

@@ -10,7 +10,7 @@ from ....core.outcomes import Lease, Outcome
 from ....core.states import JobState
 from ....storage.contract import ExpiryDecision
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row, Tables
+from ....storage.memory.rows import Row, Tables
 from .jobs import OtherTables
 from .registry import breaks
 

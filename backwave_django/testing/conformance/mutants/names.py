@@ -16,7 +16,7 @@ from ....core.settlement import cancel_cause
 from ....core.tags import Tag
 from ....core.text import check_name
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row
+from ....storage.memory.rows import Row
 from ....storage.values import (
     CancelResult,
     EnqueueResult,
@@ -67,17 +67,19 @@ class Renaming(InMemoryStore):
         """Report under other names."""
         return super().report([o._replace(lease=self._lease(o.lease)) for o in outcomes], now)
 
-    def pause_queue(self, queue: str) -> bool:
+    def pause_queue(self, queue: str, actor: str | None, now: datetime) -> bool:
         """Pause another queue."""
-        return super().pause_queue(self._name(queue))
+        return super().pause_queue(self._name(queue), actor, now)
 
-    def resume_queue(self, queue: str) -> bool:
+    def resume_queue(self, queue: str, actor: str | None, now: datetime) -> bool:
         """Resume another queue."""
-        return super().resume_queue(self._name(queue))
+        return super().resume_queue(self._name(queue), actor, now)
 
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
+    def set_concurrency_limit(
+        self, queue: str, limit: int | None, actor: str | None, now: datetime
+    ) -> bool:
         """Bound another queue."""
-        return super().set_concurrency_limit(self._name(queue), limit)
+        return super().set_concurrency_limit(self._name(queue), limit, actor, now)
 
     def cancel(self, job_id: UUID, actor: str | None, now: datetime) -> CancelResult:
         """Cancel under another name."""

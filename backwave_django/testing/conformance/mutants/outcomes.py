@@ -11,7 +11,7 @@ from ....core.events import Claimed, Reported, Verdict
 from ....core.outcomes import Failed, Outcome, Released, Succeeded, tags_of
 from ....core.states import JobState
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row
+from ....storage.memory.rows import Row
 from .registry import breaks
 
 
@@ -97,7 +97,7 @@ class GivesEveryEndOneCause(InMemoryStore):
 class MovesNoChildren(InMemoryStore):
     """Leaves children to some later sweep."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         return
 
 
@@ -105,10 +105,10 @@ class MovesNoChildren(InMemoryStore):
 class GoesFiftyLevelsDown(InMemoryStore):
     """Gives up on a cascade that is deep, and on one that is wide."""
 
-    def _follow(self, ended: Row, now: datetime) -> None:
+    def _follow(self, ended: Row, now: datetime, *others: Row) -> None:
         children = len(self._tables.rows)
         if children < 150:
-            super()._follow(ended, now)
+            super()._follow(ended, now, *others)
 
 
 @breaks("4.5", "4.4", "4.2", "0.5", "0.6")

@@ -10,7 +10,7 @@ from uuid import UUID
 from ....core.states import JobState, Move
 from ....core.tags import Tag
 from ....storage.memory import InMemoryStore
-from ....storage.memory_rows import Row, Tables
+from ....storage.memory.rows import Row, Tables
 from ....storage.values import HistoryPolicy, JobCount, JobFilter, JobSnapshot, Transition
 from .jobs import OtherTables
 from .registry import breaks

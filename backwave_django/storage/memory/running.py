@@ -1,84 +1,38 @@
-"""The in-memory store: the contract without a database.
-
-The reference that the others are compared with, and the simulator's disk. It is
-deterministic, keeps nothing beyond the process, and takes no part in anyone's
-transaction. One lock makes each operation atomic: an operation checks first and writes
-afterwards, so that nothing in its writing part can fail.
-"""
+"""Jobs that come in, run and end, in memory."""
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from ..core.commands import ClaimRequest
-from ..core.events import Claimed, Renewal, Reported, Verdict
-from ..core.limits import Limits
-from ..core.outcomes import ClaimedJob, LapsedLease, Lease, Outcome, Succeeded, tags_of
-from ..core.settlement import cancel_cause, parent_cause, settlement_of
-from ..core.states import JobState, Move
-from ..core.tags import Tag, tag_set
-from .capabilities import Capabilities
-from .contract import ExpiryDecision
-from .errors import StoreMisused
-from .memory_rows import Row, Tables
-from .rules import (
-    check_actor,
+from ...core.commands import ClaimRequest
+from ...core.events import Claimed, Renewal, Reported, Verdict
+from ...core.outcomes import ClaimedJob, LapsedLease, Lease, Outcome, Succeeded, tags_of
+from ...core.settlement import parent_cause, settlement_of
+from ...core.states import JobState, Move
+from ...core.tags import tag_set
+from ..contract import ExpiryDecision
+from ..rules import (
     check_instant,
-    check_limit,
-    check_queue,
     check_shares,
     check_worker,
     refusal_of,
     with_tag_set,
 )
-from .values import (
-    CancelResult,
+from ..values import (
     DependencyMode,
     EnqueueResult,
     EnqueueStatus,
-    HistoryPolicy,
-    JobCount,
-    JobFilter,
-    JobSnapshot,
     NewJob,
-    Transition,
 )
+from .base import MemoryBase
+from .rows import Row
 
 
-class InMemoryStore:
-    """A ``JobStore`` in the memory of one process.
-
-    Args:
-        limits: the store's limits.
-        history: what the transition log records.
-    """
-
-    capabilities = Capabilities(
-        durable=False, transactional_enqueue=False, skips_locked_rows=True, cluster_clock=False
-    )
-
-    def __init__(
-        self,
-        limits: Limits | None = None,
-        history: HistoryPolicy = HistoryPolicy.TRANSITIONS_AND_FAILURE_DETAIL,
-    ) -> None:
-        self.limits = limits or Limits()
-        self.history = history
-        self._lock = threading.RLock()
-        self._tables = Tables(history)
-
-    @property
-    def supports_transactional_enqueue(self) -> bool:
-        """False: there is no transaction to join."""
-        return self.capabilities.transactional_enqueue
-
-    def current_time(self) -> datetime:
-        """Refuse: this store has no clock of its own."""
-        raise StoreMisused("the in-memory store has no clock; time is always an argument")
+class RunningMemory(MemoryBase):
+    """The running part of the in-memory store."""
 
     # -- enqueue ------------------------------------------------------------------
 
@@ -217,22 +171,6 @@ class InMemoryStore:
         self._follow(row, now)
         return Reported(Verdict.APPLIED, row.state)
 
-    def _follow(self, ended: Row, now: datetime) -> None:
-        """Move on every job that waited for ``ended``, and so on down the graph."""
-        frontier = [ended] if ended.state.is_terminal else []
-        while frontier:
-            parent = frontier.pop(0)
-            for child in self._tables.waiting_for(parent.job_id):
-                child.gating.discard(parent.job_id)
-                failed = parent.state is not JobState.SUCCEEDED
-                if failed and child.mode is DependencyMode.ON_SUCCESS:
-                    cause = parent_cause(parent.job_id, parent.state)
-                    self._tables.move(child, Move.CANCEL, now, cause=cause)
-                    frontier.append(child)
-                elif not child.gating:
-                    child.due_time = max(child.due_time, now)
-                    self._tables.move(child, Move.RELEASE, now)
-
     def exchange(
         self,
         worker_id: str,
@@ -277,104 +215,3 @@ class InMemoryStore:
         """Do nothing: one lock means that no end goes unseen here."""
         check_instant(now)
         return 0
-
-    # -- operators ----------------------------------------------------------------
-
-    def cancel(self, job_id: UUID, actor: str | None, now: datetime) -> CancelResult:
-        """Cancel a job, or ask for it; see ``JobStore.cancel``."""
-        check_instant(now)
-        cause = cancel_cause(check_actor(actor))
-        with self._lock:
-            row = self._tables.rows.get(job_id)
-            if row is None:
-                return CancelResult.NOT_FOUND
-            if row.state.is_terminal:
-                return CancelResult.NOT_CANCELLABLE
-            if row.state is JobState.LEASED:
-                row.cancel_cause = row.cancel_cause or cause
-                return CancelResult.CANCELLATION_REQUESTED
-            row.gating.clear()
-            self._tables.move(row, Move.CANCEL, now, cause=cause)
-            self._follow(row, now)
-            return CancelResult.CANCELLED_IMMEDIATELY
-
-    def pause_queue(self, queue: str) -> bool:
-        """Pause a queue; see ``JobStore.pause_queue``."""
-        with self._lock:
-            changed = check_queue(queue) not in self._tables.paused
-            self._tables.paused.add(queue)
-            return changed
-
-    def resume_queue(self, queue: str) -> bool:
-        """Resume a queue; see ``JobStore.resume_queue``."""
-        with self._lock:
-            changed = check_queue(queue) in self._tables.paused
-            self._tables.paused.discard(queue)
-            return changed
-
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
-        """Bound a queue; see ``JobStore.set_concurrency_limit``."""
-        check_queue(queue)
-        check_limit(limit)
-        with self._lock:
-            changed = self._tables.queue_limits.get(queue) != limit
-            if limit is None:
-                self._tables.queue_limits.pop(queue, None)
-            else:
-                self._tables.queue_limits[queue] = limit
-            return changed
-
-    # -- reads --------------------------------------------------------------------
-
-    def get_job(self, job_id: UUID) -> JobSnapshot | None:
-        """Read one job."""
-        with self._lock:
-            row = self._tables.rows.get(job_id)
-            return None if row is None else row.snapshot()
-
-    def list_jobs(
-        self,
-        job_filter: JobFilter,
-        *,
-        after: int | None = None,
-        newest_first: bool = False,
-        limit: int = 50,
-    ) -> list[JobSnapshot]:
-        """Read a page of jobs; see ``JobStore.list_jobs``."""
-        with self._lock:
-            rows = sorted(
-                self._tables.rows.values(), key=lambda row: row.sequence, reverse=newest_first
-            )
-            if after is not None:
-                rows = [
-                    r for r in rows if (r.sequence < after if newest_first else r.sequence > after)
-                ]
-            limit = max(0, min(limit, self.limits.max_monitor_page_size))
-            return [row.snapshot() for row in rows if row.matches(job_filter)][:limit]
-
-    def count_jobs(self) -> list[JobCount]:
-        """Count jobs by queue and state."""
-        with self._lock:
-            counts = Counter((row.queue, row.state) for row in self._tables.rows.values())
-        return [JobCount(queue, state, count) for (queue, state), count in sorted(counts.items())]
-
-    def job_history(self, job_id: UUID) -> list[Transition]:
-        """Read a job's transition log."""
-        with self._lock:
-            row = self._tables.rows.get(job_id)
-            return [] if row is None else list(row.transitions)
-
-    def job_output(self, job_id: UUID) -> bytes | None:
-        """Read a job's output."""
-        row = self._tables.rows.get(job_id)
-        return None if row is None else row.output
-
-    def job_payload(self, job_id: UUID) -> bytes | None:
-        """Read a job's payload."""
-        row = self._tables.rows.get(job_id)
-        return None if row is None else row.payload
-
-    def job_tags(self, job_id: UUID) -> list[Tag]:
-        """Read a job's tags."""
-        row = self._tables.rows.get(job_id)
-        return [] if row is None else list(row.tags)

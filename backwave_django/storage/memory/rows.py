@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from ..core.outcomes import Lease
-from ..core.states import JobState, Move, moved
-from ..core.tags import Tag
-from .values import (
+from ...core.outcomes import Lease
+from ...core.states import JobState, Move, moved
+from ...core.tags import Tag
+from ..values import (
+    AuditRecord,
     DependencyMode,
     HistoryPolicy,
     JobFilter,
@@ -31,6 +32,7 @@ class Row:
     due_time: datetime
     enqueued_at: datetime
     mode: DependencyMode
+    parents: tuple[UUID, ...]
     gating: set[UUID]
     tags: list[Tag]
     trace_context: str | None
@@ -80,11 +82,13 @@ class Row:
 class Tables:
     """All rows, and the settings of queues."""
 
-    def __init__(self, history: HistoryPolicy) -> None:
+    def __init__(self, history: HistoryPolicy, most_transitions: int = 64) -> None:
         self.rows: dict[UUID, Row] = {}
+        self.audit: list[AuditRecord] = []
         self.paused: set[str] = set()
         self.queue_limits: dict[str, int] = {}
         self._history = history
+        self._most_transitions = most_transitions
         self._last_sequence = 0
 
     def insert(self, job: NewJob, now: datetime, gating: set[UUID]) -> Row:
@@ -92,7 +96,9 @@ class Tables:
         self._last_sequence += 1
         row = Row(
             job.job_id, self._last_sequence, job.wire_name, job.queue, job.payload,
-            job.due_time, now, job.mode, gating, list(job.tags), job.trace_context,
+            job.due_time, now, job.mode, tuple(dict.fromkeys(job.parents)), gating,
+            list(job.tags), job.trace_context, schedule_id=job.schedule_id, tick=job.tick,
+            workflow_id=job.workflow_id,
         )  # fmt: skip
         self.rows[job.job_id] = row
         return row
@@ -128,6 +134,12 @@ class Tables:
             if row.state is JobState.AWAITING_PARENT and parent_id in row.gating
         ]
 
+    def has_live_dependent(self, parent_id: UUID) -> bool:
+        """Whether a job that has not ended was declared to depend on this one."""
+        return any(
+            parent_id in row.parents and not row.state.is_terminal for row in self.rows.values()
+        )
+
     def move(
         self,
         row: Row,
@@ -141,6 +153,7 @@ class Tables:
         row.state = moved(row.state if row.ordinal else None, move)
         if row.state is not JobState.LEASED:
             row.lease_owner = row.lease_expires_at = row.cancel_cause = None
+        row.terminal_at = row.terminal_cause = None
         if row.state.is_terminal:
             row.terminal_at, row.terminal_cause = now, cause
             row.gating.clear()
@@ -154,3 +167,4 @@ class Tables:
                 row.ordinal, now, row.state, row.attempt, row.claim_number, row.lease_owner, detail
             )
         )
+        del row.transitions[: -self._most_transitions]

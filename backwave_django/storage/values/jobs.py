@@ -1,4 +1,4 @@
-"""The values that pass through the storage contract, beside the Core's own."""
+"""Jobs on their way into the store, and as reads find them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from enum import Enum, IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from ..core.states import JobState
-from ..core.tags import Tag
+from ...core.states import JobState
+from ...core.tags import Tag
 
 
 class DependencyMode(IntEnum):
@@ -34,6 +34,9 @@ class NewJob:
         parents: the jobs that must end first; duplicates count once.
         mode: how it reacts to them.
         trace_context: opaque text that travels with the job.
+        schedule_id: the schedule that minted it.
+        tick: the tick it was minted for; aware UTC.
+        workflow_id: the workflow that it is a member of.
     """
 
     job_id: UUID
@@ -45,6 +48,14 @@ class NewJob:
     parents: tuple[UUID, ...] = ()
     mode: DependencyMode = DependencyMode.ON_SUCCESS
     trace_context: str | None = None
+    schedule_id: str | None = None
+    tick: datetime | None = None
+    workflow_id: UUID | None = None
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether it comes of a schedule or belongs to a workflow."""
+        return self.schedule_id is not None or self.workflow_id is not None
 
 
 class EnqueueStatus(Enum):
@@ -63,15 +74,6 @@ class EnqueueResult(NamedTuple):
 
     status: EnqueueStatus
     parent_id: UUID | None = None
-
-
-class CancelResult(Enum):
-    """What a cancel came to."""
-
-    CANCELLED_IMMEDIATELY = "cancelled immediately"
-    CANCELLATION_REQUESTED = "cancellation requested"
-    NOT_CANCELLABLE = "not cancellable"
-    NOT_FOUND = "not found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,33 @@ class HistoryPolicy(Enum):
     OFF = "off"
     TRANSITIONS = "transitions"
     TRANSITIONS_AND_FAILURE_DETAIL = "transitions_and_failure_detail"
+
+
+@dataclass(frozen=True, slots=True)
+class TagFacet:
+    """How many distinct jobs of a slice carry one tag."""
+
+    tag: Tag
+    count: int
+
+
+class DependencyEdges(NamedTuple):
+    """Where a job stands in its graph; ids in the order of their sequences.
+
+    Attributes:
+        gating: the parents that it still waits for.
+        children: the jobs that were declared to depend on it.
+    """
+
+    gating: tuple[UUID, ...]
+    children: tuple[UUID, ...]
+
+
+class AncestorOutput(NamedTuple):
+    """What an ancestor left; ``output`` is ``None`` where it left nothing."""
+
+    state: JobState
+    output: bytes | None
 
 
 EnqueueResults = Sequence[EnqueueResult]

@@ -1,18 +1,4 @@
-"""The storage contract: the one seam between every decision and every database.
-
-The rules have numbers; they stand in ``docs/reference/storage-contract.md``, and the
-conformance suite has at least one test per number. Rules that hold for every operation:
-
-* No operation reads a clock. ``now`` is an aware UTC ``datetime``; a naive one raises
-  ``StoreMisused`` (0.1).
-* Every operation is atomic: all of its effects or none (0.2).
-* Every operation may run at once with any other, and surfaces no raw database error for
-  what is only a race (0.3). What is transient raises ``StoreUnavailable``.
-* Called inside the caller's open transaction it joins it; outside, it commits by
-  itself (0.4).
-* No lock that a caller's transaction holds makes ``claim``, ``heartbeat``, ``report`` or
-  a sweep wait (0.7).
-"""
+"""What the contract lets clients and workers do: the hot path, and its sweeps."""
 
 from __future__ import annotations
 
@@ -21,29 +7,23 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-from ..core.commands import ClaimRequest
-from ..core.events import Claimed, Renewal, Reported
-from ..core.limits import Limits
-from ..core.outcomes import Failed, LapsedLease, Lease, Outcome
-from ..core.tags import Tag
-from .capabilities import Capabilities
-from .values import (
-    CancelResult,
+from ...core.commands import ClaimRequest
+from ...core.events import Claimed, Renewal, Reported
+from ...core.limits import Limits
+from ...core.outcomes import Failed, LapsedLease, Lease, Outcome
+from ..capabilities import Capabilities
+from ..values import (
     EnqueueResult,
     HistoryPolicy,
-    JobCount,
-    JobFilter,
-    JobSnapshot,
     NewJob,
-    Transition,
 )
 
 ExpiryDecision = Callable[[LapsedLease], Failed]
 """What a sweep asks the Core for each lapsed lease; it must be pure."""
 
 
-class JobStore(Protocol):
-    """What every store guarantees."""
+class RunningStore(Protocol):
+    """How jobs come in, are run, and end."""
 
     limits: Limits
     history: HistoryPolicy
@@ -161,60 +141,4 @@ class JobStore(Protocol):
         and every maintenance pass does for all. Jobs whose rows are locked are left for
         the next pass. Returns how many jobs were looked at and moved on.
         """
-        ...
-
-    def cancel(self, job_id: UUID, actor: str | None, now: datetime) -> CancelResult:
-        """Cancel a job, or ask for it where it runs (5.1).
-
-        A job that does not run is cancelled now, with its on-success descendants. For a
-        leased one the request is noted, and its next heartbeat says so. ``actor`` says
-        who asked, at most 150 characters.
-        """
-        ...
-
-    def pause_queue(self, queue: str) -> bool:
-        """Let every later claim pass ``queue`` by; whether that changed anything (5.4)."""
-        ...
-
-    def resume_queue(self, queue: str) -> bool:
-        """Undo ``pause_queue``; whether that changed anything (5.4)."""
-        ...
-
-    def set_concurrency_limit(self, queue: str, limit: int | None) -> bool:
-        """Bound the leased jobs of ``queue`` in the cluster; ``None`` lifts it (3.4, 5.4)."""
-        ...
-
-    def get_job(self, job_id: UUID) -> JobSnapshot | None:
-        """Read one job."""
-        ...
-
-    def list_jobs(
-        self,
-        job_filter: JobFilter,
-        *,
-        after: int | None = None,
-        newest_first: bool = False,
-        limit: int = 50,
-    ) -> list[JobSnapshot]:
-        """Read a page of jobs by sequence, beyond ``after``; clamped to the page limit (8.4)."""
-        ...
-
-    def count_jobs(self) -> list[JobCount]:
-        """Count jobs by queue and state, ordered by both; zero counts are left out."""
-        ...
-
-    def job_history(self, job_id: UUID) -> list[Transition]:
-        """Read a job's transition log, oldest first."""
-        ...
-
-    def job_output(self, job_id: UUID) -> bytes | None:
-        """Read the output that a succeeded job left, if it left one."""
-        ...
-
-    def job_payload(self, job_id: UUID) -> bytes | None:
-        """Read a job's payload; ``None`` where there is no such job."""
-        ...
-
-    def job_tags(self, job_id: UUID) -> list[Tag]:
-        """Read a job's tags in first-seen order; the key is ``None`` for a label."""
         ...
