@@ -17,7 +17,16 @@ from django.utils.translation import pgettext_lazy
 from .conf import table_prefix
 from .core.limits import WIRE_NAME_LENGTH_MAX
 from .core.states import JobState
-from .core.text import ACTOR_MAX, QUEUE_NAME_MAX, TAG_KEY_MAX, TAG_VALUE_MAX, WORKER_ID_MAX
+from .core.text import (
+    ACTOR_MAX,
+    CRON_MAX,
+    QUEUE_NAME_MAX,
+    SCHEDULE_ID_MAX,
+    TAG_KEY_MAX,
+    TAG_VALUE_MAX,
+    TIME_ZONE_MAX,
+    WORKER_ID_MAX,
+)
 from .fields import InstantField, NameField
 
 PREFIX = table_prefix()
@@ -45,7 +54,7 @@ class Job(models.Model):
     terminal_cause = models.TextField(_("terminal cause"), null=True)
     mode = models.PositiveSmallIntegerField(_("dependency mode"), default=1)
     latch = models.PositiveIntegerField(_("parents awaited"), default=0)
-    schedule_id = NameField(_("schedule"), max_length=128, null=True)
+    schedule_id = NameField(_("schedule"), max_length=SCHEDULE_ID_MAX, null=True)
     tick = InstantField(_("tick"), null=True)
     workflow_id = models.UUIDField(_("workflow"), null=True)
     trace_context = models.TextField(_("trace context"), null=True)
@@ -83,6 +92,11 @@ class Job(models.Model):
                 fields=["workflow_id", "sequence"],
                 condition=Q(workflow_id__isnull=False),
                 name=f"{PREFIX}_workflow",
+            ),
+            models.Index(
+                fields=["schedule_id", "state", "sequence"],
+                condition=Q(schedule_id__isnull=False),
+                name=f"{PREFIX}_minted",
             ),
         ]
         constraints = [
@@ -233,6 +247,51 @@ class QueueGate(models.Model):
         verbose_name = _("queue gate")
         verbose_name_plural = _("queue gates")
         default_permissions = ()
+
+
+class Schedule(models.Model):
+    """A recurring schedule: what it mints, when, and how far its ticks are dealt with."""
+
+    schedule_id = NameField(_("schedule id"), max_length=SCHEDULE_ID_MAX, primary_key=True)
+    cron = models.CharField(_("cron expression"), max_length=CRON_MAX)
+    time_zone = models.CharField(_("time zone"), max_length=TIME_ZONE_MAX, null=True)
+    wire_name = NameField(_("wire name"), max_length=WIRE_NAME_LENGTH_MAX)
+    payload = models.BinaryField(_("payload"))
+    queue = NameField(_("queue"), max_length=QUEUE_NAME_MAX)
+    tags = models.JSONField(_("tags"), default=list)
+    catch_up = models.PositiveSmallIntegerField(_("catch-up policy"))
+    no_overlap = models.BooleanField(_("no overlap"))
+    enabled = models.BooleanField(_("enabled"))
+    cursor = InstantField(_("cursor"))
+    defined_at = InstantField(_("defined at"))
+
+    class Meta:
+        db_table = f"{PREFIX}_schedule"
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return str(self.schedule_id)
+
+
+class SkippedTick(models.Model):
+    """A tick that minted no job."""
+
+    id = models.BigAutoField(primary_key=True)
+    schedule = models.ForeignKey(
+        Schedule, models.DO_NOTHING, db_constraint=False, db_index=False, related_name="skipped"
+    )
+    tick = InstantField(_("tick"))
+    reason = models.PositiveSmallIntegerField(_("reason"))
+    at = InstantField(_("at"))
+
+    class Meta:
+        db_table = f"{PREFIX}_skippedtick"
+        verbose_name = _("skipped tick")
+        verbose_name_plural = _("skipped ticks")
+        default_permissions = ()
+        indexes = [models.Index(fields=["schedule", "tick"], name=f"{PREFIX}_skipped_find")]
 
 
 class AuditRecord(models.Model):

@@ -23,6 +23,7 @@ class Limits:
         max_monitor_page_size: rows of one page of a read; a larger wish is clamped.
         max_purge_batch: jobs in one purge; a larger wish is clamped.
         max_transitions_per_job: newest log entries that are kept; older ones age out.
+        max_recorded_skipped_ticks: newest skipped ticks of a schedule that are kept.
         max_failure_detail_bytes: UTF-8 bytes; a longer detail is cut.
         max_output_bytes: encoded output; a longer one is refused, never cut.
     """
@@ -34,6 +35,7 @@ class Limits:
     max_monitor_page_size: int = 200
     max_purge_batch: int = 500
     max_transitions_per_job: int = 64
+    max_recorded_skipped_ticks: int = 32
     max_failure_detail_bytes: int = 8_192
     max_output_bytes: int = 65_536
 

@@ -13,7 +13,7 @@ PREFIX = table_prefix()
 class Migration(migrations.Migration):
     atomic = False  # for AddIndexQuietly
 
-    dependencies = [(app_label(), "0002_auditrecord")]
+    dependencies = [(app_label(), "0002_audit_and_schedules")]
 
     operations = [
         AddIndexQuietly(
@@ -30,6 +30,14 @@ class Migration(migrations.Migration):
                 condition=models.Q(("workflow_id__isnull", False)),
                 fields=["workflow_id", "sequence"],
                 name=f"{PREFIX}_workflow",
+            ),
+        ),
+        AddIndexQuietly(
+            model_name="job",
+            index=models.Index(
+                condition=models.Q(("schedule_id__isnull", False)),
+                fields=["schedule_id", "state", "sequence"],
+                name=f"{PREFIX}_minted",
             ),
         ),
         AddIndexQuietly(

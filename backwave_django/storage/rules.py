@@ -14,14 +14,24 @@ from ..core.states import JobState
 from ..core.tags import tag_set
 from ..core.text import (
     ACTOR_MAX,
+    CRON_MAX,
     QUEUE_NAME_MAX,
     SCHEDULE_ID_MAX,
+    TIME_ZONE_MAX,
     WORKER_ID_MAX,
     check_name,
     visible,
 )
 from .errors import StoreMisused
-from .values import EnqueueResult, EnqueueStatus, JobFilter, NewJob
+from .values import (
+    EnqueueResult,
+    EnqueueStatus,
+    JobFilter,
+    MintDecision,
+    NewJob,
+    ScheduleDefinition,
+    UpsertResult,
+)
 
 
 def check_instant(now: datetime, what: str = "now") -> None:
@@ -64,7 +74,12 @@ def check_job_id(job_id: object) -> UUID:
 def can_be_found(wanted: JobFilter) -> bool:
     """Whether any job could match: no database holds a name with a NUL or a surrogate."""
     names = (wanted.queue, wanted.wire_name, wanted.schedule_id)
-    return all(name is None or visible(name) == name for name in names)
+    return all(name is None or is_storable(name) for name in names)
+
+
+def is_storable(text: str) -> bool:
+    """Whether a database could hold this text: none has a NUL or a surrogate."""
+    return visible(text) == text
 
 
 def check_limit(limit: int | None) -> None:
@@ -117,3 +132,57 @@ def refusal_of(job: NewJob, limits: Limits) -> EnqueueResult | None:
     if len(set(job.parents)) > limits.max_parents_per_job:
         return EnqueueResult(EnqueueStatus.TOO_MANY_PARENTS)
     return None
+
+
+def refusal_of_schedule(definition: ScheduleDefinition, limits: Limits) -> UpsertResult | None:
+    """Make the pure checks of a definition (7.1); ``None``: passed.
+
+    Raises:
+        InvalidOption: a name that no store can hold (0.6).
+    """
+    check_schedule(definition.schedule_id)
+    check_name("cron expression", definition.cron, CRON_MAX)
+    if definition.time_zone is not None:
+        check_name("time zone", definition.time_zone, TIME_ZONE_MAX)
+    check_name("wire name", definition.wire_name, None)
+    check_queue(definition.queue)
+    if tag_set(definition.tags) != definition.tags:
+        raise InvalidOption("tags of a schedule must be a set of tags", value=definition.tags)
+    if len(definition.payload) > limits.max_payload_bytes:
+        return UpsertResult.PAYLOAD_TOO_LARGE
+    if len(definition.wire_name) > limits.max_wire_name_length:
+        return UpsertResult.WIRE_NAME_TOO_LONG
+    return None
+
+
+def is_anew(old: ScheduleDefinition, new: ScheduleDefinition) -> bool:
+    """Whether a redefinition starts over from now: other ticks, or ticks again (7.1)."""
+    ticks = (old.cron, old.time_zone) != (new.cron, new.time_zone)
+    return ticks or (new.enabled and not old.enabled)
+
+
+def check_decision(decision: MintDecision) -> None:
+    """Refuse a decision that is not about the time between its cursors (7.2)."""
+    ticks = [*decision.missed, *(mint.tick for mint in decision.mints)]
+    for instant in (decision.cursor, decision.new_cursor, *ticks):
+        check_instant(instant, "an instant of a mint decision")
+    if decision.new_cursor <= decision.cursor:
+        raise StoreMisused("a mint decision must move the cursor on", value=decision)
+    if any(not decision.cursor < tick <= decision.new_cursor for tick in ticks):
+        raise StoreMisused("a mint decision has a tick that is not its own", value=decision)
+
+
+def minted_job(
+    definition: ScheduleDefinition, job_id: UUID, due_time: datetime, tick: datetime | None
+) -> NewJob:
+    """Give the job that a schedule mints."""
+    return NewJob(
+        job_id=job_id,
+        wire_name=definition.wire_name,
+        queue=definition.queue,
+        payload=definition.payload,
+        due_time=due_time,
+        tags=definition.tags,
+        schedule_id=definition.schedule_id,
+        tick=tick,
+    )

@@ -19,10 +19,23 @@ from backwave_django.models import (
     JobTag,
     Queue,
     QueueGate,
+    Schedule,
+    SkippedTick,
     Transition,
 )
 
-TABLES = (Dependency, JobContent, JobTag, Transition, Job, Queue, QueueGate, AuditRecord)
+TABLES = (
+    Dependency,
+    JobContent,
+    JobTag,
+    Transition,
+    Job,
+    Queue,
+    QueueGate,
+    AuditRecord,
+    Schedule,
+    SkippedTick,
+)
 PATIENCE_SECONDS = 20
 
 

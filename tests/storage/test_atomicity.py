@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from backwave_django.core.events import Verdict
 from backwave_django.core.outcomes import Failed, Lease, Outcome, Released, Succeeded
-from backwave_django.core.states import JobState
+from backwave_django.core.states import TERMINAL_STATES, JobState
 from backwave_django.core.tags import Tag
 from backwave_django.models import Job
 from backwave_django.storage.errors import StoreError
@@ -23,6 +24,10 @@ from backwave_django.storage.values import (
     DependencyMode,
     EnqueueResult,
     EnqueueStatus,
+    JobFilter,
+    Mint,
+    MintDecision,
+    ScheduleDefinition,
 )
 from backwave_django.testing.conformance.scenario import (
     LEASE,
@@ -30,7 +35,9 @@ from backwave_django.testing.conformance.scenario import (
     START,
     WORKER,
     after,
+    end,
     give_up,
+    new_id,
     new_job,
     request,
     running,
@@ -159,13 +166,82 @@ def _limit(store: DjangoStore) -> Operation:
     return lambda: store.set_concurrency_limit(QUEUE, 3, None, START)
 
 
+def _requeue(store: DjangoStore) -> Operation:
+    lease = running(store)
+    end(store, lease, Failed("boom"))
+    return lambda: store.requeue(lease.job_id, "anna", after(1))
+
+
+def _reschedule(store: DjangoStore) -> Operation:
+    job_id = stored(store)
+    return lambda: store.reschedule(job_id, after(9), "anna", after(1))
+
+
+def _cancel_many(store: DjangoStore) -> Operation:
+    _family(store)
+    _cancel(store)
+    return lambda: store.cancel_many(JobFilter(), "anna", after(1))
+
+
+def _requeue_many(store: DjangoStore) -> Operation:
+    for lease in [running(store) for _ in range(2)]:
+        end(store, lease, Failed("boom"))
+    return lambda: store.requeue_many(JobFilter(), "anna", after(1))
+
+
+def _purge(store: DjangoStore) -> Operation:
+    workflow = new_id()
+    for changes in ({}, {"workflow_id": workflow}, {"workflow_id": workflow, "queue": "other"}):
+        end(store, running(store, tags=TAGS, **changes), Succeeded(b"out"))
+    parent = running(store)
+    child = stored(store, parents=(parent.job_id,))
+    end(store, parent, Failed("boom"))
+    assert state_of(store, child) is JobState.CANCELLED
+    before = dict.fromkeys(TERMINAL_STATES, after(9))
+    return lambda: store.purge(before, 10)
+
+
+DEFINITION = ScheduleDefinition("nightly", "0 0 0 * * *", "w", b"{}", QUEUE, no_overlap=True)
+
+
+def _define(store: DjangoStore) -> Operation:
+    return lambda: store.upsert_schedule(DEFINITION, START)
+
+
+def _redefine(store: DjangoStore) -> Operation:
+    store.upsert_schedule(DEFINITION, START)
+    return lambda: store.upsert_schedule(replace(DEFINITION, cron="0 1 0 * * *"), after(1))
+
+
+def _remove_schedule(store: DjangoStore) -> Operation:
+    _mint(store)()
+    return lambda: store.remove_schedule("nightly")
+
+
+def _mint(store: DjangoStore) -> Operation:
+    store.upsert_schedule(DEFINITION, START)
+    store.upsert_schedule(replace(DEFINITION, schedule_id="other", tags=TAGS), START)
+    ticks = (Mint(after(1), new_id()), Mint(after(2), new_id()))
+    decision = MintDecision("nightly", START, after(3), ticks, (after(3),))
+    decisions = [decision, decision._replace(schedule_id="other", mints=())]
+    return lambda: store.mint_due(decisions, after(3))
+
+
+def _trigger(store: DjangoStore) -> Operation:
+    store.upsert_schedule(DEFINITION, START)
+    job_id = new_id()
+    return lambda: store.trigger_schedule_now("nightly", job_id, "anna", after(1))
+
+
 FOR_CALLERS = [
     _enqueue, _enqueue_child, _enqueue_batch, _cancel, _cancel_running, _pause, _resume, _limit,
+    _requeue, _reschedule, _cancel_many, _requeue_many, _define, _redefine, _remove_schedule,
+    _trigger,
 ]  # fmt: skip
 FOR_PUMPS = [
     _claim, _claim_by_shares_under_a_limit, _heartbeat, _report,
     _report_of_a_success_with_children, _report_of_a_failure_with_children, _expire,
-    _release_waiting,
+    _release_waiting, _purge, _mint,
 ]  # fmt: skip
 
 

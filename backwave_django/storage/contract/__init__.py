@@ -22,9 +22,12 @@ from .operating import OperatingStore
 from .reading import ReadingStore
 from .retaining import RetainingStore
 from .running import ExpiryDecision, RunningStore
+from .scheduling import SchedulingStore
 
 __all__ = ["ExpiryDecision", "JobStore"]
 
 
-class JobStore(RunningStore, OperatingStore, ReadingStore, RetainingStore, Protocol):
+class JobStore(
+    RunningStore, OperatingStore, SchedulingStore, ReadingStore, RetainingStore, Protocol
+):
     """What every store guarantees; each part stands in a module of its own."""

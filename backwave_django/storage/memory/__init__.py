@@ -12,9 +12,12 @@ from .operating import OperatingMemory
 from .reading import ReadingMemory
 from .retaining import RetainingMemory
 from .running import RunningMemory
+from .scheduling import SchedulingMemory
 
 __all__ = ["InMemoryStore"]
 
 
-class InMemoryStore(RunningMemory, OperatingMemory, ReadingMemory, RetainingMemory):
+class InMemoryStore(
+    RunningMemory, OperatingMemory, SchedulingMemory, ReadingMemory, RetainingMemory
+):
     """A ``JobStore`` in the memory of one process."""

@@ -16,6 +16,8 @@ from ..values import (
     JobFilter,
     JobSnapshot,
     NewJob,
+    Schedule,
+    SkippedTick,
     Transition,
 )
 
@@ -85,6 +87,8 @@ class Tables:
     def __init__(self, history: HistoryPolicy, most_transitions: int = 64) -> None:
         self.rows: dict[UUID, Row] = {}
         self.audit: list[AuditRecord] = []
+        self.schedules: dict[str, Schedule] = {}
+        self.skipped: dict[str, list[SkippedTick]] = {}
         self.paused: set[str] = set()
         self.queue_limits: dict[str, int] = {}
         self._history = history

@@ -11,7 +11,8 @@ from .operating import OperatingOrm
 from .reading import ReadingOrm
 from .retaining import RetainingOrm
 from .running import RunningOrm
+from .scheduling import SchedulingOrm
 
 
-class DjangoStore(RunningOrm, OperatingOrm, ReadingOrm, RetainingOrm):
+class DjangoStore(RunningOrm, OperatingOrm, SchedulingOrm, ReadingOrm, RetainingOrm):
     """A ``JobStore`` over the models of this app."""

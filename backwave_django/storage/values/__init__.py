@@ -25,6 +25,16 @@ from .operating import (
     RequeueResult,
     RescheduleResult,
 )
+from .scheduling import (
+    Mint,
+    MintDecision,
+    Minted,
+    Schedule,
+    ScheduleDefinition,
+    SkippedTick,
+    TriggerResult,
+    UpsertResult,
+)
 
 __all__ = [
     "AncestorOutput",
@@ -41,9 +51,17 @@ __all__ = [
     "JobCount",
     "JobFilter",
     "JobSnapshot",
+    "Mint",
+    "MintDecision",
+    "Minted",
     "NewJob",
     "RequeueResult",
     "RescheduleResult",
+    "Schedule",
+    "ScheduleDefinition",
+    "SkippedTick",
     "TagFacet",
     "Transition",
+    "TriggerResult",
+    "UpsertResult",
 ]

@@ -47,6 +47,7 @@ CHAPTERS = (
     "reads",
     "tagging",
     "purging",
+    "scheduling",
 )
 """The modules that hold the tests, in the order of the contract."""
 

@@ -26,6 +26,7 @@ CHAPTERS = (
     "reads",
     "tagging",
     "purging",
+    "scheduling",
 )
 
 
