@@ -20,6 +20,7 @@ from .core.states import JobState
 from .core.text import (
     ACTOR_MAX,
     CRON_MAX,
+    OBSERVER_NAME_MAX,
     QUEUE_NAME_MAX,
     SCHEDULE_ID_MAX,
     TAG_KEY_MAX,
@@ -310,3 +311,52 @@ class AuditRecord(models.Model):
         verbose_name_plural = _("audit records")
         default_permissions = ("view",)
         indexes = [models.Index(fields=["target", "id"], name=f"{PREFIX}_audit_find")]
+
+
+class Observer(models.Model):
+    """A cursor over the transition log, and who is about to move it."""
+
+    name = NameField(_("name"), max_length=OBSERVER_NAME_MAX, primary_key=True)
+    states = models.JSONField(_("states"))
+    wire_names = models.JSONField(_("wire names"))
+    queues = models.JSONField(_("queues"))
+    cursor = models.BigIntegerField(_("cursor"))
+    mark_position = models.BigIntegerField(_("end of the log when last looked at"), null=True)
+    mark_id = models.BigIntegerField(_("transaction that looked"), null=True)
+    claim_number = models.PositiveBigIntegerField(_("claim number"), default=0)
+    lease_owner = NameField(_("lease owner"), max_length=WORKER_ID_MAX, null=True)
+    lease_expires_at = InstantField(_("lease expires at"), null=True)
+    tries = models.PositiveIntegerField(_("failed tries of the next delivery"), default=0)
+    not_before = InstantField(_("next try not before"), null=True)
+    lost = models.PositiveBigIntegerField(_("lost transitions"), default=0)
+
+    class Meta:
+        db_table = f"{PREFIX}_observer"
+        verbose_name = _("observer")
+        verbose_name_plural = _("observers")
+        default_permissions = ("view",)
+
+
+class DeadDelivery(models.Model):
+    """A transition whose delivery to an observer was given up."""
+
+    id = models.BigAutoField(primary_key=True)
+    observer = NameField(_("observer"), max_length=OBSERVER_NAME_MAX)
+    position = models.BigIntegerField(_("position in the log"))
+    job_id = models.UUIDField(_("job id"))
+    wire_name = NameField(_("wire name"), max_length=WIRE_NAME_LENGTH_MAX)
+    queue = NameField(_("queue"), max_length=QUEUE_NAME_MAX)
+    ordinal = models.PositiveIntegerField(_("ordinal"))
+    at = InstantField(_("at"))
+    state = models.PositiveSmallIntegerField(_("state"), choices=STATE_CHOICES)
+    attempt = models.PositiveIntegerField(_("attempt"))
+    claim_number = models.PositiveIntegerField(_("claim number"))
+    cause = models.TextField(_("cause"))
+    failed_at = InstantField(_("failed at"))
+
+    class Meta:
+        db_table = f"{PREFIX}_deaddelivery"
+        verbose_name = _("dead delivery")
+        verbose_name_plural = _("dead deliveries")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["observer", "id"], name=f"{PREFIX}_dead_find")]

@@ -14,6 +14,8 @@ class Capabilities:
         transactional_enqueue: an enqueue joins the caller's open transaction.
         skips_locked_rows: an open transaction elsewhere makes nothing wait (rule 0.7).
             False where the database has one writer at a time.
+        settles_log: it can tell which part of the transition log no open transaction can
+            still add to (rule 9.2).
         cluster_clock: it can tell the time that all its clients share.
     """
 
@@ -21,3 +23,4 @@ class Capabilities:
     transactional_enqueue: bool
     skips_locked_rows: bool
     cluster_clock: bool
+    settles_log: bool

@@ -15,6 +15,7 @@ from ..core.tags import tag_set
 from ..core.text import (
     ACTOR_MAX,
     CRON_MAX,
+    OBSERVER_NAME_MAX,
     QUEUE_NAME_MAX,
     SCHEDULE_ID_MAX,
     TIME_ZONE_MAX,
@@ -26,9 +27,11 @@ from .errors import StoreMisused
 from .values import (
     EnqueueResult,
     EnqueueStatus,
+    HistoryPolicy,
     JobFilter,
     MintDecision,
     NewJob,
+    ObserverDefinition,
     ScheduleDefinition,
     UpsertResult,
 )
@@ -186,3 +189,24 @@ def minted_job(
         schedule_id=definition.schedule_id,
         tick=tick,
     )
+
+
+def check_observer(definition: ObserverDefinition, history: HistoryPolicy) -> None:
+    """Refuse an observer that could never be served (9.1, 9.3).
+
+    Raises:
+        InvalidOption: a name that no store can hold, or no states.
+        StoreMisused: the history policy is off, so there is no log to observe.
+    """
+    check_name("observer", definition.name, OBSERVER_NAME_MAX)
+    for wire_name in definition.wire_names:
+        check_name("wire name", wire_name, None)
+    for queue in definition.queues:
+        check_queue(queue)
+    if not definition.states:
+        raise InvalidOption(f"observer {definition.name!r} must want at least one state")
+    if history is HistoryPolicy.OFF:
+        raise StoreMisused(
+            f"observer {definition.name!r} would see nothing: the history policy is off",
+            value=definition.name,
+        )

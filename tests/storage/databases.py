@@ -13,10 +13,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from backwave_django.models import (
     AuditRecord,
+    DeadDelivery,
     Dependency,
     Job,
     JobContent,
     JobTag,
+    Observer,
     Queue,
     QueueGate,
     Schedule,
@@ -35,6 +37,8 @@ TABLES = (
     AuditRecord,
     Schedule,
     SkippedTick,
+    Observer,
+    DeadDelivery,
 )
 PATIENCE_SECONDS = 20
 

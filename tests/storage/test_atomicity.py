@@ -198,7 +198,7 @@ def _purge(store: DjangoStore) -> Operation:
     end(store, parent, Failed("boom"))
     assert state_of(store, child) is JobState.CANCELLED
     before = dict.fromkeys(TERMINAL_STATES, after(9))
-    return lambda: store.purge(before, 10)
+    return lambda: store.purge(before, 10, after(9))
 
 
 DEFINITION = ScheduleDefinition("nightly", "0 0 0 * * *", "w", b"{}", QUEUE, no_overlap=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from .observing import ObservingStore
 from .operating import OperatingStore
 from .reading import ReadingStore
 from .retaining import RetainingStore
@@ -28,6 +29,12 @@ __all__ = ["ExpiryDecision", "JobStore"]
 
 
 class JobStore(
-    RunningStore, OperatingStore, SchedulingStore, ReadingStore, RetainingStore, Protocol
+    RunningStore,
+    OperatingStore,
+    SchedulingStore,
+    ReadingStore,
+    RetainingStore,
+    ObservingStore,
+    Protocol,
 ):
     """What every store guarantees; each part stands in a module of its own."""

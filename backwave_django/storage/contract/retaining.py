@@ -16,6 +16,7 @@ class RetainingStore(Protocol):
         self,
         before: Mapping[JobState, datetime],
         max_jobs: int,
+        now: datetime,
         *,
         queues: Sequence[str] | None = None,
         but_queues: Sequence[str] = (),
@@ -27,6 +28,8 @@ class RetainingStore(Protocol):
                 ended; jobs in a state that is left out stay.
             max_jobs: at most so many, clamped to ``MaxPurgeBatch``. A workflow goes as
                 a whole, so the last one may exceed this.
+            now: the instant; transitions that an observer has not had keep their job from
+                going until they are a week old (9.5).
             queues: only jobs of these; ``None`` means all.
             but_queues: not jobs of these, for what no group serves any more.
 

@@ -25,7 +25,7 @@ from django.db import (
     transaction,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, QuerySet
+from django.db.models import Max, QuerySet
 
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
@@ -48,6 +48,7 @@ from ..orm.rows import (
 )
 from ..values import HistoryPolicy
 from . import portable_claim
+from .log import LogMark
 from .portable_claim import tags_of
 
 
@@ -76,6 +77,7 @@ class Dialect:
             transactional_enqueue=True,
             skips_locked_rows=self.connection.features.has_select_for_update_skip_locked,
             cluster_clock=False,
+            settles_log=False,
         )
 
     @contextmanager
@@ -220,13 +222,24 @@ class Dialect:
         if entries:
             self._insert_chunked(TransitionRow, [transition_row(e, log.now) for e in entries])
 
-    def trim_logs(self, job_ids: Sequence[UUID], most: int) -> None:
-        """Let all but the newest ``most`` log entries of each job age out (8.1)."""
-        for start in range(0, len(job_ids), CHUNK):
-            TransitionRow.objects.using(self.alias).filter(
-                job__job_id__in=job_ids[start : start + CHUNK],
-                ordinal__lte=F("job__ordinal") - most,
-            ).delete()
+    # -- the log ------------------------------------------------------------------
+
+    def log_end(self) -> int:
+        """Give the position of the newest log entry."""
+        newest = TransitionRow.objects.using(self.alias).aggregate(Max("id"))["id__max"]
+        return int(newest or 0)
+
+    def look_at_log(self) -> LogMark:
+        """Look where the log ends, before the transaction writes anything."""
+        return LogMark(self.log_end(), 0)
+
+    def settled(self, seen: LogMark, _mark: LogMark | None) -> tuple[int, LogMark | None]:
+        """Say up to where the log is settled, and what to remember for the next time.
+
+        ``seen`` is what ``look_at_log`` gave in this transaction, the other what was
+        remembered. A database with one writer at a time has no open transaction beside.
+        """
+        return seen.position, None
 
     # -- claim --------------------------------------------------------------------
 

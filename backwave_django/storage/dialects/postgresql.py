@@ -36,6 +36,7 @@ from ..values import HistoryPolicy
 from . import postgresql_sql as statements
 from .base import Dialect
 from .graph_sql import IS_ANCESTOR
+from .log import LogMark
 from .postgresql_rows import APPLIED, RENEWALS, claimed_job, leases_json, outcomes_json
 from .postgresql_trip import (
     LOST_STATEMENT,
@@ -71,7 +72,11 @@ class PostgresDialect(Dialect):
     def capabilities(self) -> Capabilities:
         """All of them."""
         return Capabilities(
-            durable=True, transactional_enqueue=True, skips_locked_rows=True, cluster_clock=True
+            durable=True,
+            transactional_enqueue=True,
+            skips_locked_rows=True,
+            cluster_clock=True,
+            settles_log=True,
         )
 
     def is_transient(self, error: Exception) -> bool:
@@ -99,6 +104,35 @@ class PostgresDialect(Dialect):
             if not joins:
                 self._execute(statements.OWN_TRANSACTION, None)
             yield
+
+    def look_at_log(self) -> LogMark:
+        """Read the end of the log first, and draw a transaction id then.
+
+        Whoever had drawn a log id by then had a transaction id as well, and a lower one:
+        each of our statements writes the job before its log. In a caller's transaction,
+        which may have had its id for long, nothing is known but the end.
+        """
+        joins = self.connection.savepoint_ids  # one more block than the store's own
+        ((end,),) = self._rows(statements.LOG_END, [])
+        if joins:
+            return LogMark(end, 0)
+        ((transaction_id,),) = self._rows(statements.DRAW_TRANSACTION_ID, [])
+        return LogMark(end, transaction_id)
+
+    def settled(self, seen: LogMark, mark: LogMark | None) -> tuple[int, LogMark | None]:
+        """Compare what was seen, or remembered, with the oldest open transaction.
+
+        Any transaction of the server that has written counts, so a long one of anybody's
+        holds the cursor.
+        """
+        if not seen.transaction_id:
+            return seen.position, mark
+        ((oldest,),) = self._rows(statements.OLDEST_OPEN_TRANSACTION, [])
+        if oldest >= seen.transaction_id:
+            return seen.position, None
+        if mark is None:
+            return 0, seen
+        return (mark.position, seen) if oldest >= mark.transaction_id else (0, mark)
 
     def is_ancestor(self, ancestor: int, of: int) -> bool:
         """Whether one job gates another, however far up, in one statement."""

@@ -67,7 +67,11 @@ class SQLiteDialect(Dialect):
     def capabilities(self) -> Capabilities:
         """One writer at a time: an open write transaction makes every other write wait."""
         return Capabilities(
-            durable=True, transactional_enqueue=True, skips_locked_rows=False, cluster_clock=False
+            durable=True,
+            transactional_enqueue=True,
+            skips_locked_rows=False,
+            cluster_clock=False,
+            settles_log=True,
         )
 
     def is_transient(self, error: Exception) -> bool:

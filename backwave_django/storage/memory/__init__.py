@@ -8,6 +8,7 @@ afterwards, so that nothing in its writing part can fail.
 
 from __future__ import annotations
 
+from .observing import ObservingMemory
 from .operating import OperatingMemory
 from .reading import ReadingMemory
 from .retaining import RetainingMemory
@@ -18,6 +19,11 @@ __all__ = ["InMemoryStore"]
 
 
 class InMemoryStore(
-    RunningMemory, OperatingMemory, SchedulingMemory, ReadingMemory, RetainingMemory
+    RunningMemory,
+    OperatingMemory,
+    SchedulingMemory,
+    ReadingMemory,
+    RetainingMemory,
+    ObservingMemory,
 ):
     """A ``JobStore`` in the memory of one process."""

@@ -23,7 +23,11 @@ class MemoryBase:
     """
 
     capabilities = Capabilities(
-        durable=False, transactional_enqueue=False, skips_locked_rows=True, cluster_clock=False
+        durable=False,
+        transactional_enqueue=False,
+        skips_locked_rows=True,
+        cluster_clock=False,
+        settles_log=True,
     )
 
     def __init__(

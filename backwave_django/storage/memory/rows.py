@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from ...core.outcomes import Lease
+from ...core.retention import UNDELIVERED_KEPT
 from ...core.states import JobState, Move, moved
 from ...core.tags import Tag
 from ..values import (
     AuditRecord,
+    DeadDelivery,
+    Delivery,
     DependencyMode,
     HistoryPolicy,
     JobFilter,
     JobSnapshot,
     NewJob,
+    ObserverDefinition,
     Schedule,
     SkippedTick,
     Transition,
@@ -52,6 +57,8 @@ class Row:
     workflow_id: UUID | None = None
     ordinal: int = 0
     transitions: list[Transition] = field(default_factory=list)
+    log: list[Delivery] = field(default_factory=list)
+    """The same steps as observers see them, and as long as one has not had them."""
 
     def lease(self) -> Lease:
         """Give the lease that the row is under."""
@@ -81,6 +88,36 @@ class Row:
         )  # fmt: skip
 
 
+@dataclass(slots=True)
+class ObserverRow:
+    """One observer: what it wants, and how far it has been served."""
+
+    definition: ObserverDefinition
+    cursor: int
+    claim_number: int = 0
+    lease_owner: str | None = None
+    lease_expires_at: datetime | None = None
+    tries: int = 0
+    not_before: datetime | None = None
+    lost: int = 0
+    dead: list[DeadDelivery] = field(default_factory=list)
+
+    def wants(self, entry: Delivery) -> bool:
+        """Whether this step is still to be delivered."""
+        definition = self.definition
+        return (
+            entry.position > self.cursor
+            and entry.state in definition.states
+            and (not definition.wire_names or entry.wire_name in definition.wire_names)
+            and (not definition.queues or entry.queue in definition.queues)
+        )
+
+    def is_free(self, now: datetime) -> bool:
+        """Whether nobody holds it, and it is time for it."""
+        is_held = self.lease_expires_at is not None and self.lease_expires_at > now
+        return not is_held and (self.not_before is None or self.not_before <= now)
+
+
 class Tables:
     """All rows, and the settings of queues."""
 
@@ -94,6 +131,8 @@ class Tables:
         self._history = history
         self._most_transitions = most_transitions
         self._last_sequence = 0
+        self.observers: dict[str, ObserverRow] = {}
+        self.last_position = 0
 
     def insert(self, job: NewJob, now: datetime, gating: set[UUID]) -> Row:
         """Add a row; the first move, to be made at once, gives it its state."""
@@ -172,3 +211,24 @@ class Tables:
             )
         )
         del row.transitions[: -self._most_transitions]
+        self.last_position += 1
+        row.log.append(
+            Delivery(
+                self.last_position, row.job_id, row.wire_name, row.queue, row.ordinal, now,
+                row.state, row.attempt, row.claim_number,
+            )
+        )  # fmt: skip
+        old = row.log[: -self._most_transitions]
+        row.log = [e for e in row.log if e not in old or self.is_undelivered(e, now)]
+        self.count_lost(e for e in old if not self.is_undelivered(e, now))
+
+    def is_undelivered(self, entry: Delivery, now: datetime) -> bool:
+        """Whether an observer keeps this step from going (9.5)."""
+        behind = any(observer.cursor < entry.position for observer in self.observers.values())
+        return behind and entry.at > now - UNDELIVERED_KEPT
+
+    def count_lost(self, going: Iterable[Delivery]) -> None:
+        """Count what goes against each observer that wanted it."""
+        for entry in going:
+            for observer in self.observers.values():
+                observer.lost += observer.wants(entry)

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import F
+
 from ...core.commands import ClaimRequest
 from ...core.events import Claimed, Renewal, Reported, Verdict
 from ...core.outcomes import Lease, Outcome, Succeeded, tags_of
 from ...core.settlement import settlement_of
 from ...core.tags import tag_set
+from ...models import Transition
 from ..contract import ExpiryDecision
 from ..errors import StoreUnavailable
 from ..rules import (
@@ -22,6 +25,7 @@ from ..values import EnqueueResult, HistoryPolicy, NewJob
 from . import enqueue, graph
 from .base import StoreBase
 from .rows import Settling, TransitionLog
+from .undelivered import trim_logs
 
 CONFLICT_TRIES = 5
 """How often an enqueue is tried that the database rolled back for another's sake."""
@@ -112,7 +116,7 @@ class RunningOrm(StoreBase):
         self, outcomes: Sequence[Outcome], now: datetime, *, swept: bool = False
     ) -> tuple[dict[int, Reported], dict[int, Settling]]:
         """Say what each outcome means, by its place; or answer it, if that is plain."""
-        self._trim_long_logs(outcomes)
+        self._trim_long_logs(outcomes, now)
         answers: dict[int, Reported] = {}
         batch: dict[int, Settling] = {}
         seen: set[Lease] = set()
@@ -128,7 +132,7 @@ class RunningOrm(StoreBase):
                 answers[place] = Reported(Verdict.OUTPUT_TOO_LARGE)
         return answers, batch
 
-    def _trim_long_logs(self, outcomes: Sequence[Outcome]) -> None:
+    def _trim_long_logs(self, outcomes: Sequence[Outcome], now: datetime) -> None:
         """Let the logs of jobs with many claims age out, before more is written.
 
         A claim and its outcome are two entries, so nothing else can have a log that is
@@ -138,7 +142,10 @@ class RunningOrm(StoreBase):
         most = self.limits.max_transitions_per_job
         long = [o.lease.job_id for o in outcomes if 2 * o.lease.claim_number >= most]
         if long and self.history is not HistoryPolicy.OFF:
-            self.dialect.trim_logs(long, most)
+            rows = Transition.objects.using(self.alias).filter(
+                job__job_id__in=long, ordinal__lte=F("job__ordinal") - most
+            )
+            trim_logs(self.dialect, rows, now)
 
     def _settle_endings(
         self,

@@ -7,6 +7,7 @@ connection, each thread uses its own.
 
 from __future__ import annotations
 
+from .observing import ObservingOrm
 from .operating import OperatingOrm
 from .reading import ReadingOrm
 from .retaining import RetainingOrm
@@ -14,5 +15,5 @@ from .running import RunningOrm
 from .scheduling import SchedulingOrm
 
 
-class DjangoStore(RunningOrm, OperatingOrm, SchedulingOrm, ReadingOrm, RetainingOrm):
+class DjangoStore(RunningOrm, OperatingOrm, SchedulingOrm, ReadingOrm, RetainingOrm, ObservingOrm):
     """A ``JobStore`` over the models of this app."""

@@ -48,6 +48,7 @@ CHAPTERS = (
     "tagging",
     "purging",
     "scheduling",
+    "observing",
 )
 """The modules that hold the tests, in the order of the contract."""
 

@@ -52,9 +52,9 @@ def test_8_3_what_ended_before_the_cutoff_goes(store: JobStore) -> None:
     old, exact, young = (_done(store, after(n), queue=f"q{n}") for n in (1, 2, 3))
     live = stored(store)
     leased = running(store, queue="x").job_id
-    assert store.purge(_all_before(after(2)), 100) == 1
+    assert store.purge(_all_before(after(2)), 100, LATER) == 1
     assert _there(store, old, exact, young, live, leased) == [False, True, True, True, True]
-    assert store.purge(_all_before(after(2)), 100) == 0
+    assert store.purge(_all_before(after(2)), 100, LATER) == 0
 
 
 def test_8_3_each_state_has_its_own_cutoff(store: JobStore) -> None:
@@ -64,12 +64,12 @@ def test_8_3_each_state_has_its_own_cutoff(store: JobStore) -> None:
     end(store, dead, Failed("boom"))
     end(store, lost, Unroutable("who?"))
     jobs = (done, cancelled, dead.job_id, lost.job_id)
-    assert store.purge({JobState.CANCELLED: LATER, JobState.DEAD_LETTERED: START}, 100) == 1
+    assert store.purge({JobState.CANCELLED: LATER, JobState.DEAD_LETTERED: START}, 100, LATER) == 1
     assert _there(store, *jobs) == [True, False, True, True]
-    assert store.purge({JobState.DEAD_LETTERED: LATER, JobState.SUCCEEDED: LATER}, 100) == 2
+    assert store.purge({JobState.DEAD_LETTERED: LATER, JobState.SUCCEEDED: LATER}, 100, LATER) == 2
     assert _there(store, *jobs) == [False, False, False, True]
-    assert store.purge({}, 100) == 0
-    assert store.purge({JobState.QUARANTINED: LATER}, 100) == 1
+    assert store.purge({}, 100, LATER) == 0
+    assert store.purge({JobState.QUARANTINED: LATER}, 100, LATER) == 1
 
 
 def test_8_3_all_that_hangs_on_a_job_goes_with_it(store: JobStore) -> None:
@@ -78,7 +78,7 @@ def test_8_3_all_that_hangs_on_a_job_goes_with_it(store: JobStore) -> None:
     child = running(store, parents=(job_id,))
     end(store, child)
     other = _done(store, parents=(child.job_id,), queue="kept")
-    assert store.purge(EVERYTHING, 100, queues=["mail"]) == 2
+    assert store.purge(EVERYTHING, 100, LATER, queues=["mail"]) == 2
     assert _there(store, job_id, child.job_id, other) == [False, False, True]
     assert store.job_payload(job_id) is store.job_output(job_id) is None
     assert (store.job_tags(job_id), store.job_history(job_id)) == ([], [])
@@ -94,21 +94,21 @@ def test_8_3_all_that_hangs_on_a_job_goes_with_it(store: JobStore) -> None:
 def test_8_3_only_the_queues_given(store: JobStore) -> None:
     """Or all but some; names compare by code point."""
     jobs = [_done(store, queue=queue) for queue in ("a", "A", "b", "c")]
-    assert store.purge(EVERYTHING, 100, queues=["a", "nobody's"]) == 1
+    assert store.purge(EVERYTHING, 100, LATER, queues=["a", "nobody's"]) == 1
     assert _there(store, *jobs) == [False, True, True, True]
-    assert store.purge(EVERYTHING, 100, but_queues=["c", "a"]) == 2
+    assert store.purge(EVERYTHING, 100, LATER, but_queues=["c", "a"]) == 2
     assert _there(store, *jobs) == [False, False, False, True]
-    assert store.purge(EVERYTHING, 100, queues=["c"], but_queues=["c"]) == 0
-    assert store.purge(EVERYTHING, 100, queues=[]) == 0
+    assert store.purge(EVERYTHING, 100, LATER, queues=["c"], but_queues=["c"]) == 0
+    assert store.purge(EVERYTHING, 100, LATER, queues=[]) == 0
 
 
 def test_8_3_a_batch_is_bounded(store: JobStore) -> None:
     """By what is asked, and by the limit; the rest goes with the next."""
     for _ in range(5):
         _done(store)
-    assert [store.purge(EVERYTHING, 2) for _ in range(4)] == [2, 2, 1, 0]
+    assert [store.purge(EVERYTHING, 2, LATER) for _ in range(4)] == [2, 2, 1, 0]
     _done(store)
-    assert store.purge(EVERYTHING, 0) == store.purge(EVERYTHING, -3) == 0
+    assert store.purge(EVERYTHING, 0, LATER) == store.purge(EVERYTHING, -3, LATER) == 0
 
 
 def test_8_3_a_batch_is_clamped_to_the_limit(store: JobStore) -> None:
@@ -119,7 +119,7 @@ def test_8_3_a_batch_is_clamped_to_the_limit(store: JobStore) -> None:
     wanted = JobFilter(queue="big")
     while store.cancel_many(wanted, None, START, max_jobs=200).looked_at:
         pass
-    assert [store.purge(EVERYTHING, 10_000) for _ in range(3)] == [most, 1, 0]
+    assert [store.purge(EVERYTHING, 10_000, LATER) for _ in range(3)] == [most, 1, 0]
 
 
 def test_8_3_a_workflow_goes_as_a_whole(store: JobStore) -> None:
@@ -130,10 +130,10 @@ def test_8_3_a_workflow_goes_as_a_whole(store: JobStore) -> None:
     alone = _done(store, after(1), queue="a")
     unfinished = _done(store, after(1), queue="a", workflow_id=other)
     member = stored(store, queue="z", workflow_id=other)
-    assert store.purge(_all_before(after(4)), 100) == 1
+    assert store.purge(_all_before(after(4)), 100, LATER) == 1
     assert _there(store, first, last, alone, unfinished) == [True, True, False, True]
-    assert store.purge({JobState.CANCELLED: LATER}, 100) == 0
-    assert store.purge(_all_before(after(6)), 1, queues=["a"]) == 2
+    assert store.purge({JobState.CANCELLED: LATER}, 100, LATER) == 0
+    assert store.purge(_all_before(after(6)), 1, LATER, queues=["a"]) == 2
     assert _there(store, first, last, unfinished, member) == [False, False, True, True]
 
 
@@ -142,7 +142,7 @@ def test_8_3_an_error_purges_nothing(store: JobStore) -> None:
     job_id = _done(store)
     for bad in ({JobState.SCHEDULED: LATER}, {JobState.SUCCEEDED: LATER.replace(tzinfo=None)}):
         with pytest.raises(StoreMisused):
-            store.purge(bad, 100)
+            store.purge(bad, 100, LATER)
     assert _there(store, job_id) == [True]
 
 
@@ -150,9 +150,9 @@ def test_8_3_sweeps_at_once_share_the_work(store: JobStore) -> None:
     """Together they purge each job once."""
     for _ in range(12):
         _done(store)
-    counts = at_once(store, *[lambda: store.purge(EVERYTHING, 4)] * 3)
+    counts = at_once(store, *[lambda: store.purge(EVERYTHING, 4, LATER)] * 3)
     while sum(counts) < 12:
-        counts.append(store.purge(EVERYTHING, 4))
+        counts.append(store.purge(EVERYTHING, 4, LATER))
         assert counts[-1], counts
     assert sum(counts) == 12
     assert store.list_jobs(JobFilter()) == []
@@ -163,14 +163,14 @@ def test_6_4_a_parent_stays_while_a_dependent_lives(store: JobStore) -> None:
     parent, slow = running(store, queue="a"), running(store, queue="b")
     child = stored(store, parents=(parent.job_id, slow.job_id))
     end(store, parent, Succeeded(b"out"))
-    assert store.purge(EVERYTHING, 100) == 0
+    assert store.purge(EVERYTHING, 100, LATER) == 0
     end(store, slow)
-    assert store.purge(EVERYTHING, 100) == 0
+    assert store.purge(EVERYTHING, 100, LATER) == 0
     lease = claimed_job(store, child).lease
-    assert store.purge(EVERYTHING, 100) == 0
+    assert store.purge(EVERYTHING, 100, LATER) == 0
     assert store.read_output(child, parent.job_id) is not None
     end(store, lease)
-    assert store.purge(EVERYTHING, 100) == 3
+    assert store.purge(EVERYTHING, 100, LATER) == 3
 
 
 def test_6_4_the_rest_goes_while_a_parent_stays(store: JobStore) -> None:
@@ -179,5 +179,5 @@ def test_6_4_the_rest_goes_while_a_parent_stays(store: JobStore) -> None:
     child = stored(store, parents=(parent.job_id,))
     end(store, parent)
     others = [_done(store, after(1), queue="mail2") for _ in range(3)]
-    assert store.purge(EVERYTHING, 3) == 3
+    assert store.purge(EVERYTHING, 3, LATER) == 3
     assert _there(store, parent.job_id, child, *others) == [True, True, False, False, False]

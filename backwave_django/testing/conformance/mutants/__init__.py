@@ -27,6 +27,7 @@ CHAPTERS = (
     "tagging",
     "purging",
     "scheduling",
+    "observing",
 )
 
 

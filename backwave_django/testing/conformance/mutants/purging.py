@@ -24,13 +24,14 @@ class OtherPurge(InMemoryStore):
         self,
         before: Mapping[JobState, datetime],
         max_jobs: int,
+        now: datetime,
         *,
         queues: Sequence[str] | None = None,
         but_queues: Sequence[str] = (),
     ) -> int:
         """Purge something else."""
         before, queues, but_queues = self._asked(before, queues, but_queues)
-        return super().purge(before, max_jobs, queues=queues, but_queues=but_queues)
+        return super().purge(before, max_jobs, now, queues=queues, but_queues=but_queues)
 
 
 @breaks("8.3")
@@ -78,10 +79,12 @@ class PurgesNothingButTheJob(InMemoryStore):
 class PurgesWithoutBound(InMemoryStore):
     """Takes all at once."""
 
-    def purge(self, before: Mapping[JobState, datetime], max_jobs: int, **options: Any) -> int:
+    def purge(
+        self, before: Mapping[JobState, datetime], max_jobs: int, now: datetime, **options: Any
+    ) -> int:
         """Purge everything."""
         count = 0
-        while gone := super().purge(before, 500, **options):
+        while gone := super().purge(before, 500, now, **options):
             count += gone
         return count
 
@@ -90,17 +93,19 @@ class PurgesWithoutBound(InMemoryStore):
 class KnowsNoLimitOfABatch(InMemoryStore):
     """Purges as many as it is asked for."""
 
-    def purge(self, before: Mapping[JobState, datetime], max_jobs: int, **options: Any) -> int:
+    def purge(
+        self, before: Mapping[JobState, datetime], max_jobs: int, now: datetime, **options: Any
+    ) -> int:
         """Purge in two batches."""
-        first = super().purge(before, max_jobs, **options)
-        return first + (super().purge(before, max_jobs - first, **options) if first else 0)
+        first = super().purge(before, max_jobs, now, **options)
+        return first + (super().purge(before, max_jobs - first, now, **options) if first else 0)
 
 
 @breaks("8.3")
 class TearsWorkflowsApart(InMemoryStore):
     """Purges a member for itself."""
 
-    def _whole(self, row: Row, before: Mapping[JobState, datetime]) -> list[Row]:
+    def _whole(self, row: Row, before: Mapping[JobState, datetime], now: datetime) -> list[Row]:
         return [row]
 
 
@@ -108,10 +113,12 @@ class TearsWorkflowsApart(InMemoryStore):
 class ChecksNoCutoff(InMemoryStore):
     """Purges what lives, if it is asked to."""
 
-    def purge(self, before: Mapping[JobState, datetime], max_jobs: int, **options: Any) -> int:
+    def purge(
+        self, before: Mapping[JobState, datetime], max_jobs: int, now: datetime, **options: Any
+    ) -> int:
         """Purge what it can."""
         ended = {state: at for state, at in before.items() if state.is_terminal and at.tzinfo}
-        return super().purge(ended, max_jobs, **options)
+        return super().purge(ended, max_jobs, now, **options)
 
 
 @breaks("8.3")
