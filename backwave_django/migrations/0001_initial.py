@@ -11,12 +11,13 @@ from django.db import migrations, models
 
 import backwave_django.fields
 from backwave_django.conf import app_label, table_prefix
+from backwave_django.upgrading import OrderedMigration
 
 LABEL = app_label()
 PREFIX = table_prefix()
 
 
-class Migration(migrations.Migration):
+class Migration(OrderedMigration):
     initial = True
 
     dependencies = []

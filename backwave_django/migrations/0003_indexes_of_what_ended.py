@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from django.db import migrations, models
+from django.db import models
 
 from backwave_django.conf import app_label, table_prefix
-from backwave_django.upgrading import AddIndexQuietly
+from backwave_django.upgrading import AddIndexQuietly, OrderedMigration
 
 PREFIX = table_prefix()
 
 
-class Migration(migrations.Migration):
+class Migration(OrderedMigration):
     atomic = False  # for AddIndexQuietly
 
     dependencies = [(app_label(), "0002_audit_and_schedules")]

@@ -7,11 +7,12 @@ from django.db import migrations, models
 import backwave_django.fields
 from backwave_django.conf import app_label, table_prefix
 from backwave_django.core.states import JobState
+from backwave_django.upgrading import OrderedMigration
 
 PREFIX = table_prefix()
 
 
-class Migration(migrations.Migration):
+class Migration(OrderedMigration):
     dependencies = [(app_label(), "0003_indexes_of_what_ended")]
 
     operations = [

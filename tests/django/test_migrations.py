@@ -93,7 +93,7 @@ print(Job._meta.app_label, len(before), len(monitor.list_jobs()))
 """
 
 
-def test_two_installations_share_a_database(fresh: tuple[Project, str]) -> None:
+def test_10_3_two_installations_share_a_database(fresh: tuple[Project, str]) -> None:
     """Each has tables, migrations and jobs of its own, and taking one away leaves the other."""
     project, alias = fresh
     project.add_settings("import os\nBACKWAVE['SCHEMA_NAME'] = os.environ['OWN_SCHEMA']")

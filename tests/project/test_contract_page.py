@@ -30,7 +30,8 @@ def test_each_rule_has_a_test():
     """In the shipped suite, or beside a database where only that can be asked."""
     own = [
         name
-        for source in python_files("tests/storage")
+        for folder in ("tests/storage", "tests/django")
+        for source in python_files(folder)
         for name in re.findall(r"^def (test_\w+)", source.text, re.MULTILINE)
     ]
     tests = rules_of_tests([*conformance_tests(), *own])

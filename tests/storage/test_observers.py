@@ -72,6 +72,23 @@ def test_9_2_under_steady_traffic_the_cursor_moves_on(store):
     assert first in seen
 
 
+def test_9_2_a_transaction_that_does_not_write_to_the_log_holds_nothing_up(store):
+    """It may be anybody's, for hours: of another application, of another database."""
+    with transaction.atomic(using="postgres"), connections["postgres"].cursor() as cursor:
+        cursor.execute("SELECT pg_current_xact_id()")
+        cursor.execute("DELETE FROM testapp_effect")
+        job_ids = [there(stored, store), there(stored, store)]
+        assert there(_deliver, store) == job_ids
+
+
+def test_9_2_a_reader_of_the_log_holds_nothing_up(store):
+    """It has an id and a lock on the table, but none that writes."""
+    with transaction.atomic(using="postgres"), connections["postgres"].cursor() as cursor:
+        cursor.execute("SELECT pg_current_xact_id(), count(*) FROM backwave_transition")
+        job_id = there(stored, store)
+        assert there(_deliver, store) == [job_id]
+
+
 def test_9_2_in_a_callers_transaction_its_own_rows_count(store):
     """As under Django's TestCase, where nothing is ever committed."""
     with transaction.atomic(using="postgres"):

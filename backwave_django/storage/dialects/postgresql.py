@@ -33,6 +33,7 @@ from ...core.outcomes import Lease
 from ..capabilities import Capabilities
 from ..orm.rows import NewRow, Settling, TransitionLog, queue_order, stored_tag
 from ..values import HistoryPolicy
+from . import postgresql_log
 from . import postgresql_sql as statements
 from .base import Dialect
 from .graph_sql import IS_ANCESTOR
@@ -106,33 +107,13 @@ class PostgresDialect(Dialect):
             yield
 
     def look_at_log(self) -> LogMark:
-        """Read the end of the log first, and draw a transaction id then.
-
-        Whoever had drawn a log id by then had a transaction id as well, and a lower one:
-        each of our statements writes the job before its log. In a caller's transaction,
-        which may have had its id for long, nothing is known but the end.
-        """
+        """Read the end of the log, and draw a transaction id; see ``postgresql_log``."""
         joins = self.connection.savepoint_ids  # one more block than the store's own
-        ((end,),) = self._rows(statements.LOG_END, [])
-        if joins:
-            return LogMark(end, 0)
-        ((transaction_id,),) = self._rows(statements.DRAW_TRANSACTION_ID, [])
-        return LogMark(end, transaction_id)
+        return postgresql_log.look(self._rows, in_callers_transaction=bool(joins))
 
     def settled(self, seen: LogMark, mark: LogMark | None) -> tuple[int, LogMark | None]:
-        """Compare what was seen, or remembered, with the oldest open transaction.
-
-        Any transaction of the server that has written counts, so a long one of anybody's
-        holds the cursor.
-        """
-        if not seen.transaction_id:
-            return seen.position, mark
-        ((oldest,),) = self._rows(statements.OLDEST_OPEN_TRANSACTION, [])
-        if oldest >= seen.transaction_id:
-            return seen.position, None
-        if mark is None:
-            return 0, seen
-        return (mark.position, seen) if oldest >= mark.transaction_id else (0, mark)
+        """Compare what was seen, or remembered, with the oldest that may still add to it."""
+        return postgresql_log.settled(self._rows, seen, mark)
 
     def is_ancestor(self, ancestor: int, of: int) -> bool:
         """Whether one job gates another, however far up, in one statement."""

@@ -20,20 +20,6 @@ LOCK_GATES = sql("""
 """)
 """Gates in code-point order, which is the order of their collation."""
 
-LOG_END = sql(
-    "SELECT coalesce(pg_sequence_last_value("
-    "pg_get_serial_sequence('{transition}', 'id')::regclass), 0)"
-)
-"""The last id that was drawn, whether its row has been committed or not."""
-
-DRAW_TRANSACTION_ID = "SELECT pg_current_xact_id()::text::bigint"
-
-OLDEST_OPEN_TRANSACTION = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-"""Of all transactions that have an id; this one at most.
-
-Source: https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
-"""
-
 HELD_BACK = sql("""
     SELECT 1 FROM {job} j JOIN {queue} q ON q.name = j.queue AND NOT q.paused
      WHERE j.state = {SCHEDULED} AND j.queue = ANY (%s::text[]) AND j.due_time <= %s
